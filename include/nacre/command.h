@@ -1,0 +1,62 @@
+/* What to run: the one structure that every way of starting a shell fills in. */
+#ifndef NACRE_COMMAND_H
+#define NACRE_COMMAND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nacre/version.h>
+
+NACRE_BEGIN_DECLS
+
+typedef enum nacre_stdin {
+    NACRE_STDIN_NULL = 0,  /* /dev/null: reading ends at once */
+    NACRE_STDIN_BYTES = 1, /* input_data, then end of file */
+    NACRE_STDIN_FD = 2,    /* input_fd, a file or pipe of the caller's, which keeps its own copy */
+    NACRE_STDIN_PIPE = 3   /* a pipe that stays open for nacre_input() */
+} nacre_stdin;
+
+typedef enum nacre_lifetime {
+    NACRE_LIFE_SESSION = 0, /* dies with the session that started it */
+    NACRE_LIFE_KEEP = 1     /* survives it; ended by kill, timeout or itself */
+} nacre_lifetime;
+
+/*
+ * Start from NACRE_COMMAND_INIT and set what differs. All pointers are borrowed for the call
+ * that takes the structure and copied where they are needed longer.
+ *
+ * Either text or argv must be set, not both.
+ */
+typedef struct nacre_command {
+    size_t size; /* sizeof(nacre_command), set by NACRE_COMMAND_INIT */
+
+    const char *text;        /* a shell command of any length, NUL-terminated */
+    const char *const *argv; /* or a program with its arguments, NULL-terminated, no shell */
+    const char *shell;       /* for text: a path, or a name found in PATH; NULL = bash, else sh */
+    const char *cwd;         /* NULL = the session's */
+
+    const char *const *env; /* "NAME=value" entries laid over the session's environment, or
+                               "NAME" to remove it; NULL-terminated; NULL = none */
+
+    nacre_stdin input;
+    const void *input_data; /* for NACRE_STDIN_BYTES */
+    size_t input_size;
+    int input_fd; /* for NACRE_STDIN_FD */
+
+    int64_t timeout_ms; /* > 0: killed after that long, counted by the keeper; 0 = none */
+    int64_t grace_ms;   /* between SIGTERM and SIGKILL; < 0 = the session's (2 s) */
+    uint64_t quota;     /* bytes kept of its output; 0 = the session's (64 MiB) */
+    nacre_lifetime lifetime;
+    const char *name;        /* for people; may be NULL */
+    const char *description; /* likewise */
+} nacre_command;
+
+#define NACRE_COMMAND_INIT                                                                         \
+    {                                                                                              \
+        sizeof(nacre_command), NULL, NULL, NULL, NULL, NULL, NACRE_STDIN_NULL, NULL, 0, -1, 0, -1, \
+            0, NACRE_LIFE_SESSION, NULL, NULL                                                      \
+    }
+
+NACRE_END_DECLS
+
+#endif

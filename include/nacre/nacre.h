@@ -1,0 +1,14 @@
+/* nacre: the shell engine of coding agents. Include this one; start reading at session.h. */
+#ifndef NACRE_H
+#define NACRE_H
+
+#include <nacre/backend.h>
+#include <nacre/command.h>
+#include <nacre/error.h>
+#include <nacre/id.h>
+#include <nacre/record.h>
+#include <nacre/session.h>
+#include <nacre/version.h>
+#include <nacre/watch.h>
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * The record of a run: everything that is known about one shell. Two facts are kept apart: the
+ * outcome of the command, written once, and whether anything of its process tree still lives.
+ */
+#ifndef NACRE_RECORD_H
+#define NACRE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nacre/command.h>
+#include <nacre/id.h>
+#include <nacre/version.h>
+
+NACRE_BEGIN_DECLS
+
+typedef enum nacre_outcome {
+    NACRE_RUNNING = 0,   /* no outcome yet */
+    NACRE_EXITED = 1,    /* exit_code holds */
+    NACRE_SIGNALED = 2,  /* ended by a signal nobody here sent; signal holds */
+    NACRE_KILLED = 3,    /* ended by nacre_kill(), or because its session ended: see reason */
+    NACRE_TIMED_OUT = 4, /* ended because its time was over */
+    NACRE_CANCELLED = 5, /* ended because the call that waited for it was cancelled */
+    NACRE_LOST = 6       /* its keeper vanished: how the command ended cannot be known */
+} nacre_outcome;
+
+typedef enum nacre_tree {
+    NACRE_TREE_ALIVE = 0, /* with an outcome: lingering */
+    NACRE_TREE_EMPTY = 1  /* proven */
+} nacre_tree;
+
+/* How its processes are held together, best first. */
+typedef enum nacre_tier {
+    NACRE_TIER_CGROUP = 0,    /* a cgroup v2 leaf of its own, and all of the next */
+    NACRE_TIER_SUBREAPER = 1, /* whatever it daemonises becomes its keeper's child */
+    NACRE_TIER_GROUP = 2      /* its process group only */
+} nacre_tier;
+
+/* Why it was ended, if it was. */
+typedef enum nacre_reason {
+    NACRE_REASON_NONE = 0,
+    NACRE_REASON_KILL = 1,     /* nacre_kill() or `nacre kill` */
+    NACRE_REASON_DEADLINE = 2, /* its timeout */
+    NACRE_REASON_CANCEL = 3,   /* nacre_kill() with cancel */
+    NACRE_REASON_OWNER = 4     /* the session closed or its process ended */
+} nacre_reason;
+
+typedef enum nacre_stream { NACRE_STDOUT = 0, NACRE_STDERR = 1 } nacre_stream;
+
+/* Which streams a read wants. */
+#define NACRE_OUT            (1u << NACRE_STDOUT)
+#define NACRE_ERR            (1u << NACRE_STDERR)
+#define NACRE_BOTH           (NACRE_OUT | NACRE_ERR)
+
+#define NACRE_PIPESTATUS_MAX 32
+#define NACRE_LEFTOVER_MAX   16
+#define NACRE_PORTS_MAX      8
+
+/* A process that the command left running. */
+typedef struct nacre_process {
+    int32_t pid;
+    uint16_t ports[NACRE_PORTS_MAX]; /* TCP ports it listens on; ends at the first 0 */
+    char command[160];               /* its command line, cut at a character */
+} nacre_process;
+
+/*
+ * Start from NACRE_RECORD_INIT; release with nacre_record_done(). A record that was filled may
+ * be filled again.
+ */
+typedef struct nacre_record {
+    size_t size; /* sizeof(nacre_record), set by NACRE_RECORD_INIT */
+
+    nacre_id id;
+    nacre_id session;
+    nacre_outcome outcome;
+    nacre_tree tree;
+    nacre_tier tier;
+    nacre_reason reason;
+    int exit_code;   /* of the command itself, or -1; also known for most killed ones */
+    int signal;      /* that ended it, or 0 */
+    int core_dumped; /* 0 or 1 */
+
+    int64_t started_ms; /* since the epoch */
+    int64_t exited_ms;  /* since the epoch, 0 while running */
+    int64_t elapsed_ms; /* until the exit, or until now */
+    int64_t timeout_ms; /* as asked, 0 = none */
+    int64_t cpu_ms;     /* user and system, of the command and the children it waited for */
+    int64_t max_rss_kb;
+
+    uint64_t bytes[2];         /* printed so far, per stream */
+    uint64_t lines[2];         /* likewise; an unfinished last line counts */
+    uint64_t dropped_bytes[2]; /* of these, no longer in the log */
+    uint64_t dropped_lines[2];
+    int dropped_errno; /* why, if not for the quota: ENOSPC, EIO, ... */
+
+    int pipestatus_count; /* -1 = not known */
+    int pipestatus[NACRE_PIPESTATUS_MAX];
+
+    int signalled;    /* processes that a kill sent its first signal */
+    int force_killed; /* processes that needed SIGKILL */
+    int survivors;    /* processes that SIGKILL did not end in time */
+
+    int pid; /* of the command; never an id, and only meaningful while it runs */
+    nacre_lifetime lifetime;
+    nacre_stdin input;
+
+    int leftover_count; /* processes alive now besides the command, at most NACRE_LEFTOVER_MAX */
+    nacre_process leftover[NACRE_LEFTOVER_MAX];
+
+    char *command; /* the text, or the arguments joined by blanks; never NULL after a fill */
+    char *cwd;
+    char *name;        /* "" if it has none */
+    char *description; /* likewise */
+} nacre_record;
+
+#define NACRE_RECORD_INIT    \
+    {                        \
+        sizeof(nacre_record) \
+    }
+
+/* Frees what the record owns and makes it empty. NULL is ignored. */
+NACRE_API void nacre_record_done(nacre_record *record);
+
+/*
+ * The status in words, written into buf and returned: "running", "exited(7)",
+ * "signaled(SIGSEGV)", "killed", "timed_out", "cancelled", "lost"; with ", lingering" behind it
+ * if there is an outcome and the tree is alive. 64 bytes are always enough.
+ */
+NACRE_API const char *nacre_status(const nacre_record *record, char *buf, size_t size);
+
+/* "SIGTERM" for 15; "SIG<n>" for a number without a name. Written into buf and returned. */
+NACRE_API const char *nacre_signal_name(int signal, char *buf, size_t size);
+
+/* 15 for "SIGTERM", "TERM", "term" or "15"; -1 for anything else. */
+NACRE_API int nacre_signal_number(const char *name);
+
+/* "cgroup", "subreaper" or "group". */
+NACRE_API const char *nacre_tier_name(nacre_tier tier);
+
+NACRE_END_DECLS
+
+#endif

@@ -1,0 +1,76 @@
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){.max = max};
+}
+
+void buf_done(struct buf *b)
+{
+    free(b->data);
+    *b = (struct buf){.max = b->max};
+}
+
+static int reserve(struct buf *b, size_t extra)
+{
+    if (extra > b->max - b->len)
+        return -E2BIG;
+    size_t need = b->len + extra + 1;
+    if (need <= b->cap)
+        return 0;
+    size_t cap = MAX(need, b->cap + b->cap / 2);
+    char *data = realloc(b->data, MAX(cap, (size_t)64));
+    if (!data)
+        return -ENOMEM;
+    b->data = data;
+    b->cap = MAX(cap, (size_t)64);
+    b->data[b->len] = '\0';
+    return 0;
+}
+
+int buf_append(struct buf *b, const void *data, size_t size)
+{
+    int r = reserve(b, size);
+    if (r < 0)
+        return r;
+    if (size > 0)
+        memcpy(b->data + b->len, data, size);
+    b->len += size;
+    b->data[b->len] = '\0';
+    return 0;
+}
+
+int buf_str(struct buf *b, const char *s)
+{
+    return buf_append(b, s, strlen(s));
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    int r = n < 0 ? -EINVAL : reserve(b, (size_t)n);
+    if (r == 0) {
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+    return r;
+}
+
+char *buf_take(struct buf *b)
+{
+    if (reserve(b, 0) < 0)
+        return NULL;
+    char *data = TAKE_PTR(b->data);
+    buf_done(b);
+    return data;
+}

@@ -1,0 +1,62 @@
+/* What every file may use: cleanup by scope, moving ownership, and a few small helpers. */
+#ifndef NACRE_BASE_DEFS_H
+#define NACRE_BASE_DEFS_H
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX(a, b)     ((a) > (b) ? (a) : (b))
+
+#define UNUSED        __attribute__((unused))
+#define PRINTF(f, a)  __attribute__((format(printf, f, a)))
+#define NO_SANITIZE   __attribute__((no_sanitize("address", "thread", "undefined")))
+
+/* Closes *fd if it is open, keeps errno, and leaves -EBADF, our "no descriptor", behind. */
+static inline void close_fd(int *fd)
+{
+    if (*fd >= 0) {
+        int saved = errno;
+        close(*fd);
+        errno = saved;
+    }
+    *fd = -EBADF;
+}
+
+static inline void free_ptr(void *p)
+{
+    free(*(void **)p);
+}
+
+#define cleanup_close __attribute__((cleanup(close_fd)))
+#define cleanup_free  __attribute__((cleanup(free_ptr)))
+
+static inline int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -EBADF;
+    return taken;
+}
+
+#define TAKE_FD(fd) take_fd(&(fd))
+#define TAKE_PTR(p)                 \
+    ({                              \
+        __typeof__(p) taken_ = (p); \
+        (p) = NULL;                 \
+        taken_;                     \
+    })
+
+/* Repeats a call that a signal interrupted. */
+#define RETRY(call)                       \
+    ({                                    \
+        __typeof__(call) r_;              \
+        do                                \
+            r_ = (call);                  \
+        while (r_ < 0 && errno == EINTR); \
+        r_;                               \
+    })
+
+#endif

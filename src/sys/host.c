@@ -1,0 +1,67 @@
+#include "sys/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "sys/fd.h"
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int host_identify(struct host *ret_host)
+{
+    char text[64];
+    ssize_t n = fd_slurp_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    memset(ret_host, 0, sizeof *ret_host);
+    size_t nibble = 0;
+    for (const char *p = text; *p && nibble < 32; p++) {
+        int digit = hex_digit(*p);
+        if (digit < 0)
+            continue;
+        ret_host->boot[nibble / 2] = (uint8_t)(ret_host->boot[nibble / 2] << 4 | digit);
+        nibble++;
+    }
+    struct stat st;
+    if (stat("/proc/self/ns/pid", &st) < 0)
+        return -errno;
+    ret_host->pid_ns = st.st_ino;
+    return 0;
+}
+
+int host_check_kernel(char *ret_release, size_t size)
+{
+    struct utsname names;
+    if (uname(&names) < 0)
+        return -errno;
+    snprintf(ret_release, size, "%s", names.release);
+    long major = fd_parse_number(names.release);
+    const char *dot = strchr(names.release, '.');
+    long minor = dot ? fd_parse_number(dot + 1) : 0;
+    if (major > HOST_KERNEL_MAJOR || (major == HOST_KERNEL_MAJOR && minor >= HOST_KERNEL_MINOR))
+        return 0;
+    return -ENOSYS;
+}
+
+int host_random(void *buf, size_t size)
+{
+    char *p = buf;
+    while (size > 0) {
+        ssize_t n = getrandom(p, size, 0);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        p += n;
+        size -= (size_t)n;
+    }
+    return 0;
+}

@@ -1,0 +1,266 @@
+#include "sys/proc.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "sys/calls.h"
+#include "sys/fd.h"
+
+static int open_proc(pid_t pid, const char *file, int flags)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    int fd = open(path, flags | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_lift_consume(fd);
+}
+
+static ssize_t slurp_proc(pid_t pid, const char *file, char *buf, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, file);
+    return fd_slurp_at(AT_FDCWD, path, buf, size);
+}
+
+static const char *skip_fields(const char *p, int count)
+{
+    while (p && count-- > 0) {
+        p = strchr(p, ' ');
+        if (p)
+            p++;
+    }
+    return p;
+}
+
+int proc_stat(pid_t pid, struct proc_stat *ret_stat)
+{
+    char buf[1024];
+    ssize_t n = slurp_proc(pid, "stat", buf, sizeof buf);
+    if (n < 0)
+        return n == -ENOENT ? -ESRCH : (int)n;
+    /* The name may contain blanks and parentheses: fields begin after the last ')'. */
+    const char *p = strrchr(buf, ')');
+    if (!p || p[1] != ' ')
+        return -ESRCH;
+    p += 2;
+    const char *start = skip_fields(p, 19);
+    if (!start)
+        return -ESRCH;
+    *ret_stat = (struct proc_stat){
+        .ref = {.pid = pid, .start = (uint64_t)fd_parse_number(start)},
+        .parent = (pid_t)fd_parse_number(p + 2),
+        .state = *p,
+    };
+    return 0;
+}
+
+int proc_ref(pid_t pid, struct proc_ref *ret_ref)
+{
+    struct proc_stat stat;
+    int r = proc_stat(pid, &stat);
+    if (r == 0)
+        *ret_ref = stat.ref;
+    return r;
+}
+
+bool proc_alive(const struct proc_ref *ref)
+{
+    struct proc_stat stat;
+    return proc_stat(ref->pid, &stat) == 0 && stat.ref.start == ref->start && stat.state != 'Z' &&
+           stat.state != 'X';
+}
+
+int proc_kill(const struct proc_ref *ref, int signal)
+{
+    if (ref->pid <= 1)
+        return -EINVAL;
+    cleanup_close int pidfd = sys_pidfd_open(ref->pid);
+    if (pidfd == -ESRCH)
+        return -ESRCH;
+    /* With the pidfd in hand the pid cannot change hands between this look and the signal. */
+    if (!proc_alive(ref))
+        return -ESRCH;
+    if (pidfd >= 0) {
+        int r = sys_pidfd_send_signal(pidfd, signal);
+        if (r != -ENOSYS && r != -EPERM)
+            return r;
+    }
+    return kill(ref->pid, signal) < 0 ? -errno : 0;
+}
+
+struct tree {
+    struct proc_ref *refs;
+    size_t count;
+    size_t max;
+    pid_t pid; /* whose threads are being looked at */
+};
+
+static void tree_add(struct tree *tree, pid_t pid)
+{
+    struct proc_stat stat;
+    if (tree->count < tree->max && proc_stat(pid, &stat) == 0 && stat.state != 'Z' &&
+        stat.state != 'X')
+        tree->refs[tree->count++] = stat.ref;
+}
+
+/* Children are listed under the thread that forked them. */
+static int tree_add_children(const char *tid, void *userdata)
+{
+    struct tree *tree = userdata;
+    char path[32];
+    snprintf(path, sizeof path, "task/%.12s/children", tid);
+    cleanup_close int fd = open_proc(tree->pid, path, O_RDONLY);
+    if (fd < 0)
+        return 0;
+    char buf[2048];
+    size_t kept = 0;
+    for (;;) {
+        ssize_t n = RETRY(read(fd, buf + kept, sizeof buf - 1 - kept));
+        if (n <= 0)
+            break;
+        size_t len = kept + (size_t)n;
+        buf[len] = '\0';
+        char *p = buf;
+        for (char *end; (end = strchr(p, ' ')); p = end + 1)
+            tree_add(tree, (pid_t)fd_parse_number(p));
+        kept = len - (size_t)(p - buf);
+        memmove(buf, p, kept);
+    }
+    return 0;
+}
+
+size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
+                 void *userdata)
+{
+    struct tree tree = {.refs = ret_refs, .max = max, .pid = root};
+    for (size_t next = 0;; next++) {
+        cleanup_close int tasks = open_proc(tree.pid, "task", O_RDONLY | O_DIRECTORY);
+        if (tasks >= 0)
+            fd_walk(tasks, tree_add_children, &tree);
+        if (next >= tree.count)
+            return tree.count;
+        if (visit)
+            visit(&ret_refs[next], userdata);
+        tree.pid = ret_refs[next].pid;
+    }
+}
+
+bool proc_is_ours(void)
+{
+    char target[32];
+    ssize_t n = readlink("/proc/self", target, sizeof target - 1);
+    if (n <= 0)
+        return false;
+    target[n] = '\0';
+    return fd_parse_number(target) == getpid();
+}
+
+int proc_cmdline(pid_t pid, char *buf, size_t size)
+{
+    ssize_t n = slurp_proc(pid, "cmdline", buf, size);
+    if (n < 0)
+        return (int)n;
+    while (n > 0 && buf[n - 1] == '\0')
+        n--;
+    if (n == 0) {
+        char name[32];
+        ssize_t len = slurp_proc(pid, "comm", name, sizeof name);
+        if (len < 0)
+            return (int)len;
+        name[strcspn(name, "\n")] = '\0';
+        snprintf(buf, size, "[%s]", name);
+        return 0;
+    }
+    for (ssize_t i = 0; i < n; i++)
+        if ((unsigned char)buf[i] < ' ')
+            buf[i] = ' ';
+    /* Do not end in the middle of a character. */
+    while (n > 0 && (size_t)n == size - 1 && ((unsigned char)buf[n - 1] & 0x80))
+        n--;
+    buf[n] = '\0';
+    return 0;
+}
+
+bool proc_has_env(pid_t pid, const char *entry)
+{
+    cleanup_close int fd = open_proc(pid, "environ", O_RDONLY);
+    if (fd < 0)
+        return false;
+    size_t want = strlen(entry) + 1;
+    char buf[4096];
+    size_t matched = 0; /* of entry and its NUL, since the last beginning of an entry */
+    bool possible = true;
+    for (ssize_t n; (n = RETRY(read(fd, buf, sizeof buf))) > 0;) {
+        for (ssize_t i = 0; i < n; i++) {
+            possible = possible && buf[i] == entry[matched];
+            if (possible && ++matched == want)
+                return true;
+            if (buf[i] == '\0') {
+                possible = true;
+                matched = 0;
+            }
+        }
+    }
+    return false;
+}
+
+struct ports {
+    int fds; /* the directory */
+    const char *table;
+    uint16_t *found;
+    size_t count;
+    size_t max;
+};
+
+/* Looks a socket's inode up among the listening ones of /proc/<pid>/net/tcp and tcp6. */
+static int port_of_inode(const char *table, unsigned long inode)
+{
+    for (const char *line = table; line && *line;) {
+        unsigned port, state;
+        unsigned long found;
+        if (sscanf(line, " %*d: %*[0-9A-F]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port, &state,
+                   &found) == 3 &&
+            state == 10 && found == inode)
+            return (int)port;
+        line = strchr(line, '\n');
+        if (line)
+            line++;
+    }
+    return -1;
+}
+
+static int note_port(const char *name, void *userdata)
+{
+    struct ports *ports = userdata;
+    char target[64];
+    ssize_t n = readlinkat(ports->fds, name, target, sizeof target - 1);
+    if (n <= 0)
+        return 0;
+    target[n] = '\0';
+    if (strncmp(target, "socket:[", 8) != 0)
+        return 0;
+    int port = port_of_inode(ports->table, (unsigned long)fd_parse_number(target + 8));
+    if (port <= 0)
+        return 0;
+    for (size_t i = 0; i < ports->count; i++)
+        if (ports->found[i] == port)
+            return 0;
+    if (ports->count < ports->max)
+        ports->found[ports->count++] = (uint16_t)port;
+    return 0;
+}
+
+size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max)
+{
+    char table[32768];
+    static const char *const files[] = {"net/tcp", "net/tcp6"};
+    cleanup_close int fds = open_proc(pid, "fd", O_RDONLY | O_DIRECTORY);
+    struct ports ports = {.fds = fds, .table = table, .found = ret_ports, .max = max};
+    for (size_t i = 0; i < ARRAY_SIZE(files) && fds >= 0; i++)
+        if (slurp_proc(pid, files[i], table, sizeof table) > 0)
+            fd_walk(fds, note_port, &ports);
+    return ports.count;
+}

@@ -1,0 +1,58 @@
+/*
+ * What /proc knows of processes. A process is a reference, pid and start time, never a bare pid:
+ * pids are reused. No function allocates; all return >= 0 or -errno.
+ */
+#ifndef NACRE_SYS_PROC_H
+#define NACRE_SYS_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_ref {
+    pid_t pid;
+    uint64_t start; /* clock ticks since boot */
+};
+
+struct proc_stat {
+    struct proc_ref ref;
+    pid_t parent;
+    char state; /* 'R', 'S', 'D', 'T', 'Z', ... */
+};
+
+int proc_stat(pid_t pid, struct proc_stat *ret_stat);
+
+/* The reference of a pid that is known to be alive and ours. */
+int proc_ref(pid_t pid, struct proc_ref *ret_ref);
+
+/* Whether that very process still exists and is not a zombie. */
+bool proc_alive(const struct proc_ref *ref);
+
+/* Sends a signal to that very process: -ESRCH if the pid now belongs to another one. Refuses
+ * pid <= 1 with -EINVAL. */
+int proc_kill(const struct proc_ref *ref, int signal);
+
+/*
+ * All living descendants of root, parents before their children, without root itself and without
+ * zombies. Returns the number stored, at most max. visit, if not NULL, is called for each before
+ * its children are listed: a process that was signalled there cannot have forked, unnoticed,
+ * between the signal and the list.
+ */
+typedef void proc_visit_fn(const struct proc_ref *ref, void *userdata);
+size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
+                 void *userdata);
+
+/* Whether /proc shows the pids of our own pid namespace. */
+bool proc_is_ours(void);
+
+/* The command line, arguments joined by blanks, or the name in brackets; cut to size. */
+int proc_cmdline(pid_t pid, char *buf, size_t size);
+
+/* Whether the environment the process was started with has exactly this "NAME=value" entry. */
+bool proc_has_env(pid_t pid, const char *entry);
+
+/* TCP ports the process listens on; returns how many were stored. */
+size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max);
+
+#endif

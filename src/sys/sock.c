@@ -1,0 +1,149 @@
+#include "sys/sock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "sys/fd.h"
+
+int sock_pair(int ret_fds[2])
+{
+    int fds[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return -errno;
+    fds[0] = fd_lift_consume(fds[0]);
+    fds[1] = fd_lift_consume(fds[1]);
+    int r = fds[0] < 0 ? fds[0] : fds[1] < 0 ? fds[1] : 0;
+    if (r < 0) {
+        close_fd(&fds[0]);
+        close_fd(&fds[1]);
+        return r;
+    }
+    ret_fds[0] = fds[0];
+    ret_fds[1] = fds[1];
+    return 0;
+}
+
+static socklen_t address_in(struct sockaddr_un *addr, int dirfd, const char *name)
+{
+    *addr = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(addr->sun_path, sizeof addr->sun_path, "/proc/self/fd/%d/%s", dirfd, name);
+    return sizeof *addr;
+}
+
+static socklen_t address_abstract(struct sockaddr_un *addr, const char *name)
+{
+    *addr = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(addr->sun_path + 1, sizeof addr->sun_path - 1, "nacre/%s", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int new_socket(int flags)
+{
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+    return fd < 0 ? -errno : fd_lift_consume(fd);
+}
+
+int sock_listen_at(int dirfd, const char *name, const char *abstract)
+{
+    cleanup_close int fd = new_socket(SOCK_NONBLOCK);
+    if (fd < 0)
+        return fd;
+    struct sockaddr_un addr;
+    socklen_t len = address_in(&addr, dirfd, name);
+    if (bind(fd, (struct sockaddr *)&addr, len) < 0) {
+        len = address_abstract(&addr, abstract);
+        if (bind(fd, (struct sockaddr *)&addr, len) < 0)
+            return -errno;
+    }
+    if (listen(fd, 64) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+int sock_connect_at(int dirfd, const char *name, const char *abstract)
+{
+    cleanup_close int fd = new_socket(0);
+    if (fd < 0)
+        return fd;
+    struct sockaddr_un addr;
+    socklen_t len = address_in(&addr, dirfd, name);
+    if (connect(fd, (struct sockaddr *)&addr, len) == 0)
+        return TAKE_FD(fd);
+    if (errno != ENOENT)
+        return -errno;
+    len = address_abstract(&addr, abstract);
+    if (connect(fd, (struct sockaddr *)&addr, len) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+bool sock_peer_is_us(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+}
+
+int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_count, int flags)
+{
+    union {
+        char space[CMSG_SPACE(SOCK_FDS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fd_count > 0) {
+        memset(&control, 0, sizeof control);
+        msg.msg_control = &control;
+        msg.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+        memcpy(CMSG_DATA(head), fds, fd_count * sizeof(int));
+    }
+    return RETRY(sendmsg(fd, &msg, MSG_NOSIGNAL | flags)) < 0 ? -errno : 0;
+}
+
+static void keep_fds(struct msghdr *msg, int *ret_fds, size_t fd_max)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < fd_max; i++)
+        ret_fds[i] = -EBADF;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(msg); head; head = CMSG_NXTHDR(msg, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(head) + i * sizeof fd, sizeof fd);
+            if (kept < fd_max)
+                ret_fds[kept++] = fd_lift_consume(fd);
+            else
+                close(fd);
+        }
+    }
+}
+
+ssize_t sock_recv(int fd, void *buf, size_t size, int *ret_fds, size_t fd_max, int flags)
+{
+    union {
+        char space[CMSG_SPACE(SOCK_FDS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {.iov_base = buf, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control};
+    ssize_t n = RETRY(recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | flags));
+    if (n < 0)
+        return -errno;
+    keep_fds(&msg, ret_fds, fd_max);
+    return msg.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
+}

@@ -1,0 +1,35 @@
+/*
+ * Unix sockets that keep message borders, with descriptors travelling along. The control socket
+ * of a run is reached through the descriptor of its directory, since a path may be longer than a
+ * socket address; where the file system has no sockets, by an abstract name. Returns >= 0 or
+ * -errno.
+ */
+#ifndef NACRE_SYS_SOCK_H
+#define NACRE_SYS_SOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define SOCK_FDS_MAX 8
+
+int sock_pair(int ret_fds[2]);
+
+/* Listens as `name` in a directory, or under the abstract name if that cannot be. Non-blocking. */
+int sock_listen_at(int dirfd, const char *name, const char *abstract);
+int sock_connect_at(int dirfd, const char *name, const char *abstract);
+
+/* Whether the other side of a connection runs under our effective uid. */
+bool sock_peer_is_us(int fd);
+
+/* Sends one message without ever raising SIGPIPE. flags: MSG_DONTWAIT or 0. */
+int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_count, int flags);
+
+/*
+ * Receives one message. Descriptors that came along are stored, close-on-exec; surplus ones are
+ * closed and missing ones are -EBADF. Returns the size; 0 = the other side is gone. -EMSGSIZE if
+ * it was longer than the buffer.
+ */
+ssize_t sock_recv(int fd, void *buf, size_t size, int *ret_fds, size_t fd_max, int flags);
+
+#endif

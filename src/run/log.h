@@ -1,0 +1,111 @@
+/*
+ * The log of a run: every byte of both streams in the order the keeper read them, under logical
+ * offsets that never change.
+ *
+ *   log     the head: bytes as read, append-only, up to half the quota with its spans
+ *   spans   the head's spans: an array of struct span
+ *   tail    what comes after: a ring of ring_size bytes, then a ring of span_cap spans
+ *
+ * A span says that from its offset on, up to the next span's, the bytes came from one stream, and
+ * what had been counted before. Spans are immutable, so that any reader can find an offset, a
+ * line or a moment by bisection. What the ring overwrites is dropped by whole spans, after the new
+ * start was published; dropped counts are therefore exact.
+ */
+#ifndef NACRE_RUN_LOG_H
+#define NACRE_RUN_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "run/state.h"
+
+struct span {
+    uint64_t offset;
+    uint64_t when;      /* microseconds since the start, doubled, plus the stream */
+    uint64_t out_bytes; /* of stdout before this span; the rest up to offset is stderr's */
+    uint64_t out_newlines;
+    uint64_t err_newlines;
+};
+
+#define LOG_CHUNK     ((size_t)64 * 1024) /* one read, and the longest span */
+#define LOG_SPAN_US   10000               /* a pause this long begins a new span */
+#define LOG_QUOTA_MIN ((uint64_t)256 * 1024)
+
+/* The keeper's side. Nothing is allocated after logw_init() but the ring's mapping. */
+struct logw {
+    int dir;
+    int log_fd;
+    int spans_fd;
+    struct log_index *index; /* borrowed: part of the keeper's state */
+    int (*publish)(void *userdata);
+    void *userdata;
+    uint64_t half; /* of the quota */
+    uint64_t head_bytes[2];
+    uint64_t head_newlines[2];
+    char *ring; /* mapped; NULL = none yet */
+    struct span *ring_spans;
+    struct span last;
+    bool head_closed;
+    bool have_span;
+    int64_t retry_us; /* when to try to make a ring again */
+    size_t chunk;     /* LOG_CHUNK, or less for a small ring */
+};
+
+/* The files must be open; publish is called when readers must learn of index before a byte of
+ * the ring is overwritten. */
+void logw_init(struct logw *w, int dir, int log_fd, int spans_fd, struct log_index *index,
+               uint64_t quota);
+
+/*
+ * Reads once from a pipe into the log. Returns the bytes read, 0 at end of file, or -errno of the
+ * read (-EAGAIN). What cannot be stored is counted as dropped; that is no error.
+ */
+ssize_t logw_pull(struct logw *w, int fd, nacre_stream stream, int64_t now_us);
+
+/* The ring's memory turned out to be unusable: forget it, count what was in it as dropped. */
+void logw_lose_ring(struct logw *w, int cause);
+
+/* Where the ring is mapped, for a fault handler; size 0 = nowhere. */
+size_t logw_ring_size(const struct logw *w);
+
+/* Number of newlines, vectorised. */
+size_t log_count_newlines(const char *data, size_t size);
+
+/* A reader's side: any number of them, in any process. */
+struct logr {
+    int state_fd;
+    int log_fd;
+    int spans_fd;
+    int tail_fd;
+    struct span cache[64]; /* consecutive entries */
+    uint64_t cache_first;
+    size_t cache_count;
+    bool cache_tail; /* of the tail's ring, not of the head */
+};
+
+struct log_piece {
+    nacre_stream stream;
+    uint64_t offset;
+    size_t size;
+    int64_t when_us; /* since the start */
+    uint64_t gap;    /* bytes missing right before offset */
+};
+
+/* Borrows state_fd; the others are opened from dir as they are needed. */
+int logr_init(struct logr *r, int dir, int state_fd);
+void logr_done(struct logr *r);
+
+/*
+ * Reads bytes of one of the streams wanted at *cursor or after it; advances *cursor past what was
+ * looked at. Returns their number, 0 if there is nothing more, -EBADMSG if the files contradict
+ * each other, or -errno.
+ */
+ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, void *buf,
+                  size_t size, struct log_piece *ret_piece);
+
+/* After a crash of the keeper: takes in what the head's files have beyond the index. */
+int log_recover(int dir, struct log_index *index);
+
+#endif

@@ -1,0 +1,120 @@
+#include "run/rundir.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "sys/fd.h"
+
+void run_close(struct run *run)
+{
+    close_fd(&run->dir);
+    close_fd(&run->state_fd);
+}
+
+static int not_found(const nacre_id *id, nacre_error *err)
+{
+    return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%s\"", nacre_id_short(id).s);
+}
+
+int run_open(int runs_fd, const nacre_id *id, struct run *ret_run, nacre_error *err)
+{
+    nacre_id_text name = nacre_id_format(id);
+    struct run run = {.id = *id, .dir = -EBADF, .state_fd = -EBADF};
+    run.dir = openat(runs_fd, name.s, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (run.dir < 0) {
+        if (errno == ENOENT)
+            return not_found(id, err);
+        return err_sys(err, errno == EACCES ? NACRE_EPERM : NACRE_EIO, errno, "open",
+                       "cannot open the directory of shell %s", nacre_id_short(id).s);
+    }
+    run.dir = fd_lift_consume(run.dir);
+    run.state_fd = openat(run.dir, "state", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (run.state_fd < 0) {
+        int saved = errno;
+        run_close(&run);
+        return err_sys(err, NACRE_EIO, saved, "state",
+                       "the directory of shell %s is damaged: it has no readable state",
+                       nacre_id_short(id).s);
+    }
+    run.state_fd = fd_lift_consume(run.state_fd);
+    *ret_run = run;
+    return 0;
+}
+
+int run_read_state(const struct run *run, struct run_state *ret_state, nacre_error *err)
+{
+    int r = state_read(run->state_fd, ret_state);
+    if (r == -EPROTO)
+        return err_set(err, NACRE_EUNSUPPORTED,
+                       "shell %s was written by a newer nacre; use that one to read it",
+                       nacre_id_short(&run->id).s);
+    if (r < 0)
+        return err_sys(err, NACRE_EIO, -r, "state", "the state of shell %s is damaged",
+                       nacre_id_short(&run->id).s);
+    if (ret_state->phase == PHASE_WARM)
+        return not_found(&run->id, err);
+    return 0;
+}
+
+int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err)
+{
+    cleanup_close int fd = openat(run->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    cleanup_free char *data = NULL;
+    if (r == 0 && st.st_size > 0 && st.st_size <= UINT32_MAX) {
+        data = malloc((size_t)st.st_size);
+        if (!data)
+            return err_set(err, NACRE_ENOMEM, "out of memory");
+        ssize_t n = fd_pread_all(fd, data, (size_t)st.st_size, 0);
+        r = n < 0 ? (int)n : spec_check(data, (size_t)n);
+    } else if (r == 0) {
+        r = -EBADMSG;
+    }
+    if (r < 0)
+        return err_sys(err, NACRE_EIO, -r, "spec", "the spec of shell %s is damaged",
+                       nacre_id_short(&run->id).s);
+    *ret_spec = (struct spec){.head = (const void *)TAKE_PTR(data), .size = (size_t)st.st_size};
+    return 0;
+}
+
+struct each {
+    run_fn *fn;
+    void *userdata;
+};
+
+static int each_entry(const char *name, void *userdata)
+{
+    const struct each *each = userdata;
+    nacre_id id;
+    return nacre_id_parse(name, &id) == NACRE_OK ? each->fn(&id, each->userdata) : 0;
+}
+
+int run_each(int runs_fd, run_fn *fn, void *userdata)
+{
+    /* A position of its own: the descriptor is shared by threads. */
+    cleanup_close int dir = openat(runs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    struct each each = {.fn = fn, .userdata = userdata};
+    return fd_walk(dir, each_entry, &each);
+}
+
+int run_remove(int runs_fd, const nacre_id *id)
+{
+    static const char *const files[] = {"spec",       "log", "spans", "tail",
+                                        "pipestatus", "ctl", "state"};
+    nacre_id_text name = nacre_id_format(id);
+    cleanup_close int dir =
+        openat(runs_fd, name.s, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (unlinkat(dir, files[i], 0) < 0 && errno != ENOENT)
+            return -errno;
+    return unlinkat(runs_fd, name.s, AT_REMOVEDIR) < 0 ? -errno : 0;
+}

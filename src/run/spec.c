@@ -1,0 +1,104 @@
+#include "run/spec.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/defs.h"
+#include "base/sum.h"
+#include "run/state.h"
+#include "sys/fd.h"
+
+static const uint8_t magic[8] = "nacspec";
+
+void spec_head_init(struct spec_head *head)
+{
+    memset(head, 0, sizeof *head);
+    memcpy(head->magic, magic, sizeof magic);
+    head->format = RUN_FORMAT;
+}
+
+void spec_head_seal(struct spec_head *head)
+{
+    head->sum = sum64(head, offsetof(struct spec_head, sum));
+}
+
+static int check_head(const struct spec_head *head)
+{
+    if (memcmp(head->magic, magic, sizeof magic) != 0)
+        return -EBADMSG;
+    if (head->format > RUN_FORMAT)
+        return -EPROTO;
+    return head->sum == sum64(head, offsetof(struct spec_head, sum)) ? 0 : -EBADMSG;
+}
+
+int spec_read_head(int fd, struct spec_head *ret_head)
+{
+    ssize_t n = fd_pread_all(fd, ret_head, sizeof *ret_head, 0);
+    if (n < 0)
+        return (int)n;
+    return (size_t)n < sizeof *ret_head ? -EBADMSG : check_head(ret_head);
+}
+
+/* Whether count consecutive strings begin at offset; the last byte of the file is a NUL. */
+static int strings_fit(const char *data, size_t size, uint32_t offset, uint32_t count)
+{
+    size_t at = offset;
+    for (uint32_t i = 0; i < count; i++) {
+        if (at >= size)
+            return -EBADMSG;
+        at += strlen(data + at) + 1;
+    }
+    return 0;
+}
+
+int spec_check(const void *data, size_t size)
+{
+    const struct spec_head *head = data;
+    const char *bytes = data;
+    if (size < sizeof *head + 1)
+        return -EBADMSG;
+    int r = check_head(head);
+    if (r < 0)
+        return r;
+    if (head->size != size || bytes[size - 1] != '\0')
+        return -EBADMSG;
+    const uint32_t strings[] = {head->program,  head->text, head->cwd,
+                                head->run_path, head->name, head->description};
+    for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
+        if (strings[i] < sizeof *head || strings[i] >= size)
+            return -EBADMSG;
+    size_t name = strlen(SPEC_TEXT_NAME);
+    if (head->text_size != strlen(bytes + head->text) || head->text < sizeof *head + name ||
+        memcmp(bytes + head->text - name, SPEC_TEXT_NAME, name) != 0)
+        return -EBADMSG;
+    r = strings_fit(bytes, size, head->argv, head->argc);
+    return r < 0 ? r : strings_fit(bytes, size, head->env, head->envc);
+}
+
+int spec_map(int fd, struct spec *ret_spec)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    size_t size = (size_t)st.st_size;
+    if (size < sizeof(struct spec_head) || size > UINT32_MAX)
+        return -EBADMSG;
+    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    int r = spec_check(map, size);
+    if (r < 0) {
+        munmap(map, size);
+        return r;
+    }
+    *ret_spec = (struct spec){.head = map, .size = size};
+    return 0;
+}
+
+void spec_unmap(struct spec *spec)
+{
+    if (spec->head)
+        munmap((void *)spec->head, spec->size);
+    *spec = (struct spec){0};
+}

@@ -1,0 +1,88 @@
+/*
+ * The `spec` file of a run: what was asked, written once by the library before the command
+ * starts. A fixed head, then NUL-terminated strings at the offsets the head names. The child
+ * that becomes the command reads it, the keeper reads its head, and readers show it.
+ */
+#ifndef NACRE_RUN_SPEC_H
+#define NACRE_RUN_SPEC_H
+
+#include <nacre/command.h>
+#include <nacre/id.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SPEC_LIMITS    16
+#define SPEC_TEXT_NAME "NACRE_COMMAND=" /* stands right before the text, as in an environment */
+
+/* How the command is handed to what is executed. */
+enum spec_kind {
+    SPEC_ARGV = 0, /* argv is a program and its arguments */
+    SPEC_BASH = 1, /* text for bash */
+    SPEC_SH = 2,   /* text for another shell that takes -c */
+};
+
+struct spec_limit {
+    uint64_t soft;
+    uint64_t hard;
+};
+
+struct spec_head {
+    uint8_t magic[8];
+    uint32_t format;
+    uint32_t size; /* of the whole file */
+    nacre_id id;
+    nacre_id session;
+    int64_t timeout_ms; /* 0 = none */
+    int64_t grace_ms;
+    uint64_t quota;
+    uint32_t kind;
+    uint32_t lifetime;
+    uint32_t input;
+    uint32_t umask;
+    int32_t nice;
+    int32_t owner_pid;
+    uint64_t owner_start;
+    struct spec_limit limits[SPEC_LIMITS];
+    /* Offsets of strings; argv and env are argc and envc consecutive ones. */
+    uint32_t program; /* what to execute */
+    uint32_t text;
+    uint32_t text_size;
+    uint32_t cwd;
+    uint32_t run_path; /* of the run directory */
+    uint32_t name;
+    uint32_t description;
+    uint32_t argv;
+    uint32_t argc;
+    uint32_t env;
+    uint32_t envc;
+    uint32_t pad;
+    uint64_t sum; /* over all of the head above */
+};
+
+/* A spec in memory: mapped or read, checked, with every offset inside. */
+struct spec {
+    const struct spec_head *head;
+    size_t size;
+};
+
+void spec_head_init(struct spec_head *head);
+
+/* Sets the checksum; the head is final after this. */
+void spec_head_seal(struct spec_head *head);
+
+/* Reads and checks the head alone. 0, -EBADMSG, -EPROTO for another format, or -errno. */
+int spec_read_head(int fd, struct spec_head *ret_head);
+
+/* Maps a spec file, privately. -EBADMSG if anything in it does not hold. */
+int spec_map(int fd, struct spec *ret_spec);
+void spec_unmap(struct spec *spec);
+
+static inline const char *spec_string(const struct spec *spec, uint32_t offset)
+{
+    return (const char *)spec->head + offset;
+}
+
+/* Checks the head against the bytes that follow it. */
+int spec_check(const void *data, size_t size);
+
+#endif

@@ -1,0 +1,110 @@
+/*
+ * The `state` file of a run: all that changes, in a record of fixed size. There are two slots; an
+ * update goes to the older one, so that a crash in its middle leaves the other. The one with the
+ * higher generation and a right checksum counts. Only the keeper writes it, or, once the keeper
+ * is gone, whoever took the lock in its place.
+ *
+ * All numbers are in the machine's byte order: a home is not carried between machines.
+ */
+#ifndef NACRE_RUN_STATE_H
+#define NACRE_RUN_STATE_H
+
+#include <nacre/id.h>
+#include <nacre/record.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sys/cgroup.h"
+
+#define RUN_FORMAT      1
+#define STATE_SLOT_SIZE 2048
+#define STATE_SURVIVORS 8
+
+enum run_phase {
+    PHASE_WARM = 0, /* made ahead of time; not a run yet, and never shown */
+    PHASE_RUN = 1,
+};
+
+/* What is where in log, tail and spans; see run/log.h. */
+struct log_index {
+    uint64_t end;        /* bytes read so far: the offset of the next one */
+    uint64_t head;       /* offsets below this are in `log` */
+    uint64_t head_spans; /* entries in `spans` */
+    uint64_t ring_size;  /* bytes of the ring in `tail`; 0 = there is none */
+    uint64_t ring_base;  /* the offset that was first written at ring position 0 */
+    uint64_t tail_start; /* offsets from this on are in the ring; between: the gap */
+    uint64_t span_cap;   /* entries of the ring of spans behind the ring */
+    uint64_t span_first; /* the number of the first entry still there */
+    uint64_t span_next;  /* the number of the next one */
+    uint64_t bytes[2];
+    uint64_t newlines[2];
+    uint64_t dropped_bytes[2];
+    uint64_t dropped_newlines[2];
+    int32_t dropped_errno; /* 0 = for the quota */
+    uint8_t unfinished[2]; /* the last byte was no newline */
+    uint8_t pad[2];
+};
+
+struct run_state {
+    uint8_t magic[8];
+    uint32_t format;
+    uint32_t size;
+    uint64_t generation;
+    nacre_id id;
+    nacre_id session;
+
+    uint32_t phase;
+    uint32_t outcome; /* nacre_outcome */
+    uint32_t tree;    /* nacre_tree */
+    uint32_t tier;    /* nacre_tier */
+    uint32_t reason;  /* nacre_reason */
+    uint32_t settled; /* an answer may be given */
+    int32_t exit_code;
+    int32_t signal;
+    uint32_t core_dumped;
+    uint32_t kept; /* lifetime keep, or adopted as such */
+
+    uint8_t boot[16];
+    uint64_t pid_ns;
+    int32_t keeper_pid;
+    int32_t main_pid;
+    uint64_t keeper_start;
+    uint64_t main_start;
+
+    int64_t started_ns; /* calendar */
+    int64_t started_mono_ns;
+    int64_t exited_ns;  /* calendar */
+    int64_t elapsed_ns; /* from start to exit */
+    int64_t empty_ns;   /* calendar */
+    int64_t cpu_us;
+    int64_t max_rss_kb;
+
+    struct log_index log;
+
+    int32_t signalled;
+    int32_t force_killed;
+    int32_t survivors;
+    int32_t survivor_pids[STATE_SURVIVORS];
+    int32_t pipestatus_count; /* -1 = not known */
+    uint8_t pipestatus[NACRE_PIPESTATUS_MAX];
+    char cgroup[CGROUP_PATH_MAX]; /* "" = none */
+
+    uint64_t sum; /* over all of the above */
+};
+
+_Static_assert(sizeof(struct run_state) <= STATE_SLOT_SIZE, "a state fits its slot");
+_Static_assert(sizeof(struct run_state) % 8 == 0, "the checksum covers whole words");
+
+void state_init(struct run_state *state, const nacre_id *id, const nacre_id *session);
+
+/* Writes the next generation. Returns 0 or -errno. */
+int state_write(int fd, struct run_state *state);
+
+/* Reads the valid slot with the highest generation: -EBADMSG if there is none, -EPROTO if it is
+ * of a newer format. */
+int state_read(int fd, struct run_state *ret_state);
+
+/* Whether everything is over: an outcome is known and the tree is empty. */
+bool state_is_final(const struct run_state *state);
+
+#endif

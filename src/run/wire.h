@@ -1,0 +1,115 @@
+/*
+ * What the library and a keeper say to each other, one message per packet, over the socket the
+ * keeper was born with (hello, ready, go, started) and over `ctl` (everything else; the first
+ * one turns into such a connection once the command runs). Descriptors travel where noted.
+ */
+#ifndef NACRE_RUN_WIRE_H
+#define NACRE_RUN_WIRE_H
+
+#include <nacre/id.h>
+#include <stdint.h>
+
+#include "run/state.h"
+
+#define WIRE_INPUT_MAX 4096
+
+enum wire_type {
+    WIRE_HELLO = 1,      /* library: who you are. fds: runs directory, session pipe, then those
+                            of enum wire_hello_fds that are marked present */
+    WIRE_READY = 2,      /* keeper: the directory is made, the child waits */
+    WIRE_GO = 3,         /* library: the spec is written. fds: cwd [, stdin] */
+    WIRE_STARTED = 4,    /* keeper: it runs, or why it does not */
+    WIRE_WATCH = 5,      /* library: tell me what happens */
+    WIRE_EVENT = 6,      /* keeper: something happened; the state tells what */
+    WIRE_KILL = 7,       /* library */
+    WIRE_ACK = 8,        /* keeper: heard; the result follows */
+    WIRE_KILLED = 9,     /* keeper: the tree is empty, or what is left of it */
+    WIRE_INPUT = 10,     /* library */
+    WIRE_INPUT_DONE = 11 /* keeper: the command's pipe took it, or why not */
+};
+
+/* Optional descriptors of the hello. */
+enum wire_hello_fds {
+    WIRE_FD_TEXT = 1u << 0,  /* the preload that hands a shell its text */
+    WIRE_FD_OWNER = 1u << 1, /* a pidfd of the owner */
+};
+
+/* Where a start failed. */
+enum wire_stage {
+    STAGE_NONE = 0,
+    STAGE_ABANDON = 1, /* the library closed the socket without a go */
+    STAGE_SPEC = 2,
+    STAGE_CHDIR = 3,
+    STAGE_STDIN = 4,
+    STAGE_EXEC = 5,
+    STAGE_PREPARE = 6, /* while the keeper made itself ready */
+};
+
+struct wire_head {
+    uint32_t type;
+    uint32_t format;
+};
+
+struct wire_hello {
+    struct wire_head head;
+    nacre_id id;
+    nacre_id session;
+    uint32_t tier; /* the best one to try */
+    uint32_t fds;  /* of enum wire_hello_fds */
+    int32_t host_pid;
+    uint32_t pad;
+    char cgroup_parent[CGROUP_PATH_MAX]; /* "" = none */
+};
+
+struct wire_ready {
+    struct wire_head head;
+    int32_t error; /* errno, 0 = ready */
+    int32_t pid;
+    uint64_t start;
+    uint32_t child_of_host; /* the host is PID 1 or a subreaper and must reap the keeper */
+    uint32_t tier;
+};
+
+struct wire_go {
+    struct wire_head head;
+    uint32_t has_input; /* the second descriptor is stdin */
+    uint32_t pad;
+};
+
+struct wire_started {
+    struct wire_head head;
+    int32_t stage; /* enum wire_stage; 0 = it runs */
+    int32_t error;
+};
+
+struct wire_event {
+    struct wire_head head;
+    struct run_state state;
+};
+
+struct wire_kill {
+    struct wire_head head;
+    int32_t signal;
+    uint32_t reason;  /* nacre_reason */
+    int64_t grace_ms; /* < 0 = the run's own */
+};
+
+struct wire_killed {
+    struct wire_head head;
+    struct run_state state;
+};
+
+struct wire_input {
+    struct wire_head head;
+    uint32_t size;
+    uint32_t eof;
+    char data[WIRE_INPUT_MAX];
+};
+
+struct wire_input_done {
+    struct wire_head head;
+    int32_t error; /* errno, 0 = all of it was taken */
+    uint32_t taken;
+};
+
+#endif

@@ -1,0 +1,205 @@
+/* The control socket: kill, input, watch. Only the same uid is answered. */
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "keeper/keeper.h"
+#include "sys/fd.h"
+#include "sys/sock.h"
+
+static struct wire_head head(enum wire_type type)
+{
+    return (struct wire_head){.type = type, .format = RUN_FORMAT};
+}
+
+static void drop(struct keeper *k, struct conn *c)
+{
+    loop_close(k, &c->fd);
+    c->watching = false;
+    c->kill_waits = false;
+    c->input_waits = false;
+}
+
+/* A client that does not read is not waited for: the state file tells it everything. */
+static void send_to(struct keeper *k, struct conn *c, const void *message, size_t size)
+{
+    int r = sock_send(c->fd, message, size, NULL, 0, MSG_DONTWAIT);
+    if (r < 0 && r != -EAGAIN)
+        drop(k, c);
+}
+
+void ctl_add(struct keeper *k, int fd, bool watching)
+{
+    for (uint32_t i = 0; i < CONN_MAX; i++) {
+        struct conn *c = &k->conns[i];
+        if (c->fd >= 0)
+            continue;
+        c->fd = fd;
+        c->watching = watching;
+        loop_add(k, fd, EPOLLIN, TAG_CONN, i);
+        return;
+    }
+    close(fd);
+}
+
+void ctl_accept(struct keeper *k)
+{
+    for (;;) {
+        int fd = fd_lift_consume(accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (fd < 0)
+            return;
+        if (sock_peer_is_us(fd))
+            ctl_add(k, fd, false);
+        else
+            close(fd);
+    }
+}
+
+static void tell(struct keeper *k, struct conn *c)
+{
+    struct wire_event event = {.head = head(WIRE_EVENT), .state = k->st};
+    send_to(k, c, &event, sizeof event);
+}
+
+void ctl_tell_watchers(struct keeper *k)
+{
+    for (int i = 0; i < CONN_MAX; i++)
+        if (k->conns[i].fd >= 0 && k->conns[i].watching)
+            tell(k, &k->conns[i]);
+}
+
+void ctl_tell_killers(struct keeper *k)
+{
+    struct wire_killed killed = {.head = head(WIRE_KILLED), .state = k->st};
+    for (int i = 0; i < CONN_MAX; i++) {
+        struct conn *c = &k->conns[i];
+        if (c->fd < 0 || !c->kill_waits)
+            continue;
+        c->kill_waits = false;
+        send_to(k, c, &killed, sizeof killed);
+    }
+}
+
+static void input_done(struct keeper *k, struct conn *c, int error)
+{
+    struct wire_input_done done = {
+        .head = head(WIRE_INPUT_DONE), .error = error, .taken = c->input_done};
+    c->input_waits = false;
+    send_to(k, c, &done, sizeof done);
+    if (c->fd >= 0)
+        loop_add(k, c->fd, EPOLLIN, TAG_CONN, (uint32_t)(c - k->conns));
+}
+
+/* Writes what the pipe takes; false if the rest has to wait. */
+static bool feed(struct keeper *k, struct conn *c)
+{
+    bool open = k->in_fd >= 0;
+    while (k->in_fd >= 0 && c->input_done < c->input.size) {
+        const char *rest = c->input.data + c->input_done;
+        ssize_t n = RETRY(write(k->in_fd, rest, c->input.size - c->input_done));
+        if (n < 0 && errno == EAGAIN)
+            return false;
+        if (n < 0)
+            loop_close(k, &k->in_fd);
+        else
+            c->input_done += (uint32_t)n;
+    }
+    if (c->input.eof)
+        loop_close(k, &k->in_fd);
+    input_done(k, c, !open || c->input_done < c->input.size ? EPIPE : 0);
+    return true;
+}
+
+void ctl_feed(struct keeper *k)
+{
+    bool waiting = false;
+    for (int i = 0; i < CONN_MAX; i++)
+        if (k->conns[i].fd >= 0 && k->conns[i].input_waits)
+            waiting |= !feed(k, &k->conns[i]);
+    if (waiting)
+        loop_add(k, k->in_fd, EPOLLOUT, TAG_IN, 0);
+    else
+        loop_remove(k, k->in_fd);
+}
+
+void ctl_close_input(struct keeper *k)
+{
+    loop_close(k, &k->in_fd);
+    ctl_feed(k);
+}
+
+static void on_input(struct keeper *k, struct conn *c)
+{
+    c->input_waits = true;
+    c->input_done = 0;
+    /* No further message is taken from this connection until the pipe took this one. */
+    loop_add(k, c->fd, 0, TAG_CONN, (uint32_t)(c - k->conns));
+    ctl_feed(k);
+}
+
+static void on_kill(struct keeper *k, struct conn *c, const struct wire_kill *request)
+{
+    struct wire_head ack = head(WIRE_ACK);
+    send_to(k, c, &ack, sizeof ack);
+    c->kill_waits = true;
+    /* A natural exit that is already there comes first: its code is the outcome. */
+    tree_reap(k);
+    if (k->state == ST_DONE)
+        return;
+    k->order = (struct kill_order){.signal = request->signal,
+                                   .grace_ms = request->grace_ms,
+                                   .reason = (nacre_reason)request->reason};
+    machine_event(k, EV_KILL);
+}
+
+static bool signal_is_valid(int signal)
+{
+    return signal > 0 && signal < NSIG;
+}
+
+void ctl_readable(struct keeper *k, struct conn *c)
+{
+    union {
+        struct wire_head head;
+        struct wire_kill kill;
+    } message;
+    if (c->input_waits) {
+        drop(k, c); /* the client hung up: nobody waits for the rest */
+        return;
+    }
+    /* The largest message goes straight to where it will be needed. */
+    ssize_t n = sock_recv(c->fd, &c->input, sizeof c->input, NULL, 0, MSG_DONTWAIT);
+    if (n == -EAGAIN)
+        return;
+    if (n < (ssize_t)sizeof message.head || c->input.head.format > RUN_FORMAT) {
+        drop(k, c);
+        return;
+    }
+    switch (c->input.head.type) {
+    case WIRE_WATCH:
+        c->watching = true;
+        tell(k, c);
+        return;
+    case WIRE_KILL:
+        memcpy(&message.kill, &c->input, sizeof message.kill);
+        if ((size_t)n == sizeof message.kill && signal_is_valid(message.kill.signal) &&
+            message.kill.reason <= NACRE_REASON_OWNER) {
+            on_kill(k, c, &message.kill);
+            return;
+        }
+        break;
+    case WIRE_INPUT:
+        if ((size_t)n >= offsetof(struct wire_input, data) &&
+            (size_t)n == offsetof(struct wire_input, data) + c->input.size) {
+            on_input(k, c);
+            return;
+        }
+        break;
+    default:
+        break;
+    }
+    drop(k, c);
+}

@@ -1,0 +1,117 @@
+/* The command's streams into the log, and the log's state to its readers. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "keeper/keeper.h"
+
+#define READS_PER_TURN 16
+
+static struct keeper *guarded;
+static volatile sig_atomic_t ring_lost;
+
+/*
+ * The ring's file was cut, or the disk gave out, under the mapping. The bytes go to anonymous
+ * memory until the reader of this flag has taken the ring out of use; the command never notices.
+ */
+static void on_sigbus(int signal UNUSED, siginfo_t *info, void *context UNUSED)
+{
+    char *ring = guarded->log.ring;
+    size_t size = logw_ring_size(&guarded->log);
+    char *at = info->si_addr;
+    if (info->si_code <= 0)
+        return; /* sent by somebody, not by the memory */
+    if (!ring || at < ring || at >= ring + size)
+        _exit(70);
+    mmap(ring, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    ring_lost = 1;
+}
+
+static int publish_log(void *userdata)
+{
+    struct keeper *k = userdata;
+    return state_write(k->state_fd, &k->st);
+}
+
+void drain_guard(struct keeper *k)
+{
+    guarded = k;
+    k->log.publish = publish_log;
+    k->log.userdata = k;
+    struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void publish(struct keeper *k)
+{
+    k->publish_at = NEVER;
+    k->published = clock_mono_ns();
+    state_write(k->state_fd, &k->st);
+    ctl_tell_watchers(k);
+}
+
+/* New output: readers learn of it at once, but during a flood only every now and then. */
+static void publish_output(struct keeper *k)
+{
+    if (clock_mono_ns() - k->published >= PUBLISH_NS)
+        publish(k);
+    else if (k->publish_at == NEVER)
+        k->publish_at = k->published + PUBLISH_NS;
+}
+
+bool drain_at_eof(const struct keeper *k)
+{
+    return k->out_fd[0] < 0 && k->out_fd[1] < 0;
+}
+
+static int64_t since_start_us(const struct keeper *k)
+{
+    return (clock_mono_ns() - k->st.started_mono_ns) / 1000;
+}
+
+static ssize_t pull(struct keeper *k, nacre_stream stream)
+{
+    ssize_t n = logw_pull(&k->log, k->out_fd[stream], stream, since_start_us(k));
+    if (ring_lost) {
+        ring_lost = 0;
+        logw_lose_ring(&k->log, EIO);
+    }
+    if (n == 0 || (n < 0 && n != -EAGAIN))
+        loop_close(k, &k->out_fd[stream]);
+    return n;
+}
+
+void drain_stream(struct keeper *k, nacre_stream stream)
+{
+    bool any = false;
+    for (int i = 0; i < READS_PER_TURN && k->out_fd[stream] >= 0; i++) {
+        if (pull(k, stream) <= 0)
+            break;
+        any = true;
+    }
+    if (any)
+        publish_output(k);
+    if (drain_at_eof(k) && k->state == ST_LINGERING && !k->st.settled)
+        k->settle_at = clock_mono_ns();
+}
+
+void drain_now(struct keeper *k)
+{
+    for (int stream = 0; stream < 2; stream++) {
+        int pending = 0;
+        if (k->out_fd[stream] >= 0 && ioctl(k->out_fd[stream], FIONREAD, &pending) < 0)
+            pending = 0;
+        int64_t left = pending;
+        /* One read more than is pending finds the end of file, if it is there. */
+        for (bool again = true; again && k->out_fd[stream] >= 0;) {
+            ssize_t n = pull(k, stream);
+            again = n > 0 && left > 0;
+            left -= n > 0 ? n : 0;
+        }
+    }
+}

@@ -1,0 +1,287 @@
+/* nacre-keeper: started by the library, never by hand. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "keeper/keeper.h"
+#include "sys/fd.h"
+#include "sys/sock.h"
+
+#define LAUNCH_FD 3
+
+static struct keeper keeper;
+
+void loop_add(struct keeper *k, int fd, uint32_t events, enum tag tag, uint32_t index)
+{
+    struct epoll_event event = {.events = events, .data.u64 = (uint64_t)index << 32 | tag};
+    if (epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
+        epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+void loop_remove(struct keeper *k, int fd)
+{
+    if (fd >= 0)
+        epoll_ctl(k->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void loop_close(struct keeper *k, int *fd)
+{
+    loop_remove(k, *fd);
+    close_fd(fd);
+}
+
+static void no_descriptors(struct keeper *k)
+{
+    int *fds[] = {&k->epoll_fd,  &k->signal_fd, &k->launch_fd,  &k->runs_fd,
+                  &k->dir_fd,    &k->state_fd,  &k->spec_fd,    &k->listen_fd,
+                  &k->text_fd,   &k->cgroup_fd, &k->owner_pipe, &k->owner_pidfd,
+                  &k->out_fd[0], &k->out_fd[1], &k->in_fd,      &k->start_pipe};
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        *fds[i] = -EBADF;
+    for (int i = 0; i < CONN_MAX; i++)
+        k->conns[i].fd = -EBADF;
+}
+
+static void no_timers(struct keeper *k)
+{
+    k->deadline_at = k->grace_at = k->proof_at = k->sweep_at = NEVER;
+    k->settle_at = k->publish_at = NEVER;
+}
+
+/* Ends the tie to the host: its child exits, and ours is adopted by whoever adopts orphans. */
+static void detach(void)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        _exit(pid < 0 ? 1 : 0);
+    setsid();
+    /* The kernel sees an exec through a descriptor and would call us by its number. */
+    prctl(PR_SET_NAME, "nacre-keeper");
+    umask(077);
+    if (chdir("/") < 0)
+        _exit(1);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; fd <= 2; fd++)
+        if (null < 0 || dup2(null, fd) < 0)
+            _exit(1);
+    fd_close_from(LAUNCH_FD + 1);
+}
+
+/* Nothing but SIGKILL and SIGSTOP reaches us: `kill $PPID` is for others. */
+static void shield(struct keeper *k)
+{
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &dfl, NULL);
+    sigset_t mask;
+    sigfillset(&mask);
+    sigdelset(&mask, SIGBUS);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    drain_guard(k);
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    k->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int hear_hello(struct keeper *k, struct wire_hello *ret_hello)
+{
+    int fds[4];
+    ssize_t n = sock_recv(k->launch_fd, ret_hello, sizeof *ret_hello, fds, ARRAY_SIZE(fds), 0);
+    if (n != sizeof *ret_hello || ret_hello->head.type != WIRE_HELLO)
+        return n < 0 ? (int)n : -EPROTO;
+    ret_hello->cgroup_parent[sizeof ret_hello->cgroup_parent - 1] = '\0';
+    size_t next = 0;
+    k->runs_fd = fds[next++];
+    k->owner_pipe = fds[next++];
+    if (ret_hello->fds & WIRE_FD_TEXT)
+        k->text_fd = fds[next++];
+    if (ret_hello->fds & WIRE_FD_OWNER)
+        k->owner_pidfd = fds[next++];
+    return ret_hello->head.format == RUN_FORMAT ? 0 : -EPROTO;
+}
+
+static void say_ready(struct keeper *k, const struct wire_hello *hello, int error)
+{
+    struct wire_ready ready = {
+        .head = {.type = WIRE_READY, .format = RUN_FORMAT},
+        .error = -error,
+        .pid = getpid(),
+        .start = k->st.keeper_start,
+        .child_of_host = getppid() == hello->host_pid,
+        .tier = k->st.tier,
+    };
+    sock_send(k->launch_fd, &ready, sizeof ready, NULL, 0, 0);
+}
+
+static int watch_everything(struct keeper *k)
+{
+    k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (k->epoll_fd < 0)
+        return -errno;
+    loop_add(k, k->signal_fd, EPOLLIN, TAG_SIGNAL, 0);
+    loop_add(k, k->listen_fd, EPOLLIN, TAG_LISTEN, 0);
+    loop_add(k, k->start_pipe, EPOLLIN, TAG_START, 0);
+    loop_add(k, k->out_fd[0], EPOLLIN, TAG_OUT, 0);
+    loop_add(k, k->out_fd[1], EPOLLIN, TAG_ERR, 0);
+    /* Nothing is ever written to the session's pipe: its end is the message. */
+    loop_add(k, k->owner_pipe, 0, TAG_OWNER, 0);
+    if (k->owner_pidfd >= 0)
+        loop_add(k, k->owner_pidfd, EPOLLIN, TAG_OWNER, 0);
+    return 0;
+}
+
+static void say_started(struct keeper *k, int stage, int error)
+{
+    struct wire_started started = {
+        .head = {.type = WIRE_STARTED, .format = RUN_FORMAT}, .stage = stage, .error = error};
+    sock_send(k->launch_fd, &started, sizeof started, NULL, 0, MSG_DONTWAIT);
+}
+
+static void refuse(struct keeper *k, int stage, int error)
+{
+    machine_event(k, EV_NOT_STARTED);
+    if (stage != STAGE_ABANDON)
+        say_started(k, stage, error);
+}
+
+/* The start pipe ended in silence: the child is the command now. */
+static void on_started(struct keeper *k)
+{
+    int r = spec_read_head(k->spec_fd, &k->spec);
+    if (r < 0) {
+        refuse(k, STAGE_SPEC, -r);
+        return;
+    }
+    k->log.half = MAX(k->spec.quota, LOG_QUOTA_MIN) / 2;
+    if (k->spec.input != NACRE_STDIN_PIPE)
+        close_fd(&k->in_fd);
+    close_fd(&k->spec_fd);
+    close_fd(&k->text_fd);
+    machine_event(k, EV_STARTED);
+    if (k->st.kept) {
+        loop_close(k, &k->owner_pipe);
+        loop_close(k, &k->owner_pidfd);
+    }
+    say_started(k, STAGE_NONE, 0);
+    fd_set_nonblock(k->launch_fd);
+    ctl_add(k, TAKE_FD(k->launch_fd), true);
+}
+
+static void on_start_pipe(struct keeper *k)
+{
+    struct start_report report;
+    ssize_t n = RETRY(read(k->start_pipe, &report, sizeof report));
+    if (n < 0)
+        return;
+    loop_close(k, &k->start_pipe);
+    if (n == sizeof report)
+        refuse(k, report.stage, report.error);
+    else
+        on_started(k);
+}
+
+static void on_signal(struct keeper *k)
+{
+    struct signalfd_siginfo info[8];
+    while (read(k->signal_fd, info, sizeof info) > 0)
+        ;
+    /* The child's report, or its silence, was there before its exit. */
+    if (k->state == ST_WARM && k->start_pipe >= 0)
+        on_start_pipe(k);
+    if (k->state != ST_WARM && k->state != ST_DONE)
+        tree_reap(k);
+}
+
+static void on_owner_gone(struct keeper *k)
+{
+    loop_close(k, &k->owner_pipe);
+    loop_close(k, &k->owner_pidfd);
+    /* What ended before its owner did ended by itself. */
+    if (k->state != ST_WARM)
+        tree_reap(k);
+    machine_event(k, EV_OWNER_GONE);
+}
+
+static void dispatch(struct keeper *k, uint64_t data)
+{
+    uint32_t index = (uint32_t)(data >> 32);
+    switch ((enum tag)(uint32_t)data) {
+    case TAG_SIGNAL:
+        on_signal(k);
+        break;
+    case TAG_LISTEN:
+        ctl_accept(k);
+        break;
+    case TAG_START:
+        if (k->start_pipe >= 0)
+            on_start_pipe(k);
+        break;
+    case TAG_OWNER:
+        if (k->owner_pipe >= 0)
+            on_owner_gone(k);
+        break;
+    case TAG_OUT:
+        drain_stream(k, NACRE_STDOUT);
+        break;
+    case TAG_ERR:
+        drain_stream(k, NACRE_STDERR);
+        break;
+    case TAG_IN:
+        ctl_feed(k);
+        break;
+    case TAG_CONN:
+        if (k->conns[index].fd >= 0)
+            ctl_readable(k, &k->conns[index]);
+        break;
+    }
+}
+
+static void loop(struct keeper *k)
+{
+    while (k->state != ST_DONE) {
+        struct epoll_event events[16];
+        int timeout = clock_left_ms(machine_next_timer(k));
+        int n = epoll_wait(k->epoll_fd, events, ARRAY_SIZE(events), timeout);
+        for (int i = 0; i < n && k->state != ST_DONE; i++)
+            dispatch(k, events[i].data.u64);
+        if (k->state != ST_DONE)
+            machine_timers(k);
+    }
+}
+
+int main(void)
+{
+    struct keeper *k = &keeper;
+    struct wire_hello hello;
+    struct stat st;
+    if (fstat(LAUNCH_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        fputs("nacre-keeper is started by nacre, not by hand; see nacre(1).\n", stderr);
+        return 2;
+    }
+    detach();
+    no_descriptors(k);
+    no_timers(k);
+    k->launch_fd = LAUNCH_FD;
+    fcntl(LAUNCH_FD, F_SETFD, FD_CLOEXEC);
+    shield(k);
+    int r = hear_hello(k, &hello);
+    if (r == 0)
+        r = setup(k, &hello);
+    if (r == 0)
+        r = watch_everything(k);
+    say_ready(k, &hello, r);
+    if (r == 0)
+        loop(k);
+    return r < 0;
+}

@@ -1,0 +1,242 @@
+#include "backend/compose.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backend/environment.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "run/log.h"
+#include "run/spec.h"
+#include "sys/fd.h"
+#include "sys/proc.h"
+
+#define SPEC_MAX    ((size_t)512 * 1024 * 1024)
+#define TIMEOUT_MAX (INT64_C(1000) * 60 * 60 * 24 * 365)
+
+int compose_check(const nacre_command *command, nacre_error *err)
+{
+    if (!command || command->size != sizeof *command)
+        return err_set(err, NACRE_EINVAL, "the command must start from NACRE_COMMAND_INIT");
+    if (!command->text == !command->argv)
+        return err_set(err, NACRE_EINVAL, "a command has either a text or an argv");
+    if (command->argv && !command->argv[0])
+        return err_set(err, NACRE_EINVAL, "the argv is empty; its first entry is the program");
+    if (command->timeout_ms < 0 || command->timeout_ms > TIMEOUT_MAX)
+        return err_set(err, NACRE_EINVAL,
+                       "the timeout must be between 1 ms and 365 days, or 0 for none");
+    if (command->grace_ms > TIMEOUT_MAX)
+        return err_set(err, NACRE_EINVAL, "the grace must be at most 365 days");
+    if (command->quota && command->quota < LOG_QUOTA_MIN)
+        return err_set(err, NACRE_EINVAL, "the quota must be at least 256 KiB");
+    if (command->lifetime != NACRE_LIFE_SESSION && command->lifetime != NACRE_LIFE_KEEP)
+        return err_set(err, NACRE_EINVAL, "the lifetime is neither session nor keep");
+    if (command->input < NACRE_STDIN_NULL || command->input > NACRE_STDIN_PIPE)
+        return err_set(err, NACRE_EINVAL, "the kind of stdin is unknown");
+    if (command->input == NACRE_STDIN_BYTES && !command->input_data && command->input_size)
+        return err_set(err, NACRE_EINVAL, "input_data is missing");
+    for (const char *const *entry = command->env; entry && *entry; entry++)
+        if (!**entry || **entry == '=')
+            return err_set(err, NACRE_EINVAL, "an environment entry has no name: \"%.80s\"",
+                           *entry);
+    return 0;
+}
+
+int compose_cwd(const struct compose *c, char **ret_path, nacre_error *err)
+{
+    const char *wanted = c->command->cwd ? c->command->cwd : c->cwd ? c->cwd : ".";
+    int fd = open(wanted, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, NACRE_ESTART, errno, "chdir", "cannot use the directory \"%.150s\"",
+                       wanted);
+    fd = fd_lift_consume(fd);
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    *ret_path = n < 0 ? NULL : strndup(path, (size_t)n);
+    if (!*ret_path) {
+        close(fd);
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    }
+    return fd;
+}
+
+int compose_input(const nacre_command *command, int *ret_fd, nacre_error *err)
+{
+    *ret_fd = -EBADF;
+    if (command->input == NACRE_STDIN_FD) {
+        *ret_fd = fd_dup(command->input_fd);
+        return *ret_fd < 0 ? err_sys(err, NACRE_EINVAL, -*ret_fd, "stdin", "cannot use input_fd %d",
+                                     command->input_fd)
+                           : 0;
+    }
+    if (command->input != NACRE_STDIN_BYTES)
+        return 0;
+    cleanup_close int fd = fd_lift_consume(memfd_create("stdin", MFD_CLOEXEC));
+    int r = fd < 0 ? -errno : fd_write_all(fd, command->input_data, command->input_size);
+    if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
+        r = -errno;
+    if (r < 0)
+        return err_sys(err, NACRE_ELIMIT, -r, "stdin", "cannot hold %zu bytes of input",
+                       command->input_size);
+    *ret_fd = TAKE_FD(fd);
+    return 0;
+}
+
+/* umask(2) cannot be read without changing it under other threads' feet. */
+static uint32_t read_umask(void)
+{
+    char text[1024];
+    if (fd_slurp_at(AT_FDCWD, "/proc/thread-self/status", text, sizeof text) > 0) {
+        const char *at = strstr(text, "\nUmask:");
+        if (at)
+            return (uint32_t)strtoul(at + strlen("\nUmask:"), NULL, 8);
+    }
+    return 022;
+}
+
+static void take_circumstances(struct spec_head *head)
+{
+    head->umask = read_umask();
+    head->nice = getpriority(PRIO_PROCESS, 0);
+    head->owner_pid = getpid();
+    for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)i, &limit) == 0)
+            head->limits[i] = (struct spec_limit){limit.rlim_cur, limit.rlim_max};
+    }
+}
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* As execvp() would find it, in the PATH the command will see; itself if it is not found, so
+ * that the exec says why. */
+static void resolve(const char *name, const char *search, char *ret_path)
+{
+    snprintf(ret_path, PATH_MAX, "%s", name);
+    if (strchr(name, '/'))
+        return;
+    if (!search)
+        search = "/usr/local/bin:/usr/bin:/bin";
+    for (const char *dir = search; *dir;) {
+        size_t n = strcspn(dir, ":");
+        char path[PATH_MAX];
+        int len = snprintf(path, sizeof path, "%.*s/%s", (int)n, n ? dir : ".", name);
+        if (len > 0 && len < PATH_MAX && is_program(path)) {
+            memcpy(ret_path, path, (size_t)len + 1);
+            return;
+        }
+        dir += n + (dir[n] == ':');
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void choose_shell(const nacre_command *command, char *ret_program)
+{
+    const char *search = environment_lookup(command->env, "PATH");
+    if (command->shell && *command->shell) {
+        resolve(command->shell, search, ret_program);
+        return;
+    }
+    static const char *const usual[] = {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"};
+    for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
+        if (is_program(usual[i])) {
+            snprintf(ret_program, PATH_MAX, "%s", usual[i]);
+            return;
+        }
+    }
+    resolve("bash", search, ret_program);
+    if (!strchr(ret_program, '/'))
+        snprintf(ret_program, PATH_MAX, "/bin/sh");
+}
+
+struct layout {
+    struct buf *out;
+    int error;
+};
+
+static uint32_t put(struct layout *l, const char *s)
+{
+    uint32_t at = (uint32_t)l->out->len;
+    if (l->error == 0)
+        l->error = buf_append(l->out, s ? s : "", s ? strlen(s) + 1 : 1);
+    return at;
+}
+
+static void put_command(struct layout *l, const nacre_command *command, struct spec_head *head)
+{
+    char program[PATH_MAX];
+    if (command->text)
+        choose_shell(command, program);
+    else
+        resolve(command->argv[0], environment_lookup(command->env, "PATH"), program);
+    head->program = put(l, program);
+    if (l->error == 0)
+        l->error = buf_str(l->out, SPEC_TEXT_NAME);
+    head->text = put(l, command->text);
+    head->text_size = command->text ? (uint32_t)strlen(command->text) : 0;
+    head->argv = (uint32_t)l->out->len;
+    if (command->text) {
+        head->kind = strcmp(base_name(program), "bash") == 0 ? SPEC_BASH : SPEC_SH;
+        put(l, base_name(program));
+        head->argc = 1;
+        return;
+    }
+    head->kind = SPEC_ARGV;
+    for (const char *const *arg = command->argv; *arg; arg++, head->argc++)
+        put(l, *arg);
+}
+
+int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, struct buf *out,
+                 nacre_error *err)
+{
+    const nacre_command *command = c->command;
+    struct spec_head head;
+    struct layout l = {.out = out};
+    spec_head_init(&head);
+    head.id = *id;
+    head.session = *c->session;
+    head.timeout_ms = command->timeout_ms;
+    head.grace_ms = command->grace_ms >= 0 ? command->grace_ms : c->grace_ms;
+    head.quota = command->quota ? command->quota : c->quota;
+    head.lifetime = command->lifetime;
+    head.input = command->input;
+    take_circumstances(&head);
+    buf_init(out, SPEC_MAX);
+    l.error = buf_append(out, &head, sizeof head);
+    put_command(&l, command, &head);
+    head.cwd = put(&l, cwd);
+    head.run_path = put(&l, c->run_path);
+    head.name = put(&l, command->name);
+    head.description = put(&l, command->description);
+    head.env = (uint32_t)out->len;
+    if (l.error == 0)
+        l.error = environment_build(id, cwd, command->env, out, &head.envc);
+    if (l.error == 0)
+        put(&l, "");
+    if (l.error < 0)
+        return l.error == -E2BIG
+                   ? err_set(err, NACRE_EINVAL, "the command and its environment are over 512 MiB")
+                   : err_set(err, NACRE_ENOMEM, "out of memory");
+    head.size = (uint32_t)out->len;
+    spec_head_seal(&head);
+    memcpy(out->data, &head, sizeof head);
+    return 0;
+}

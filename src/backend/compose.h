@@ -1,0 +1,33 @@
+/* From what a caller asks to the spec of a run: checked, resolved, and laid out as bytes. */
+#ifndef NACRE_BACKEND_COMPOSE_H
+#define NACRE_BACKEND_COMPOSE_H
+
+#include <nacre/command.h>
+#include <nacre/error.h>
+#include <nacre/id.h>
+
+#include "base/buf.h"
+
+struct compose {
+    const nacre_command *command;
+    const nacre_id *session;
+    const char *cwd;      /* the session's; NULL = the host's */
+    const char *run_path; /* of the run directory */
+    int64_t grace_ms;
+    uint64_t quota;
+};
+
+/* Everything that can be wrong with a command before anything is started. */
+int compose_check(const nacre_command *command, nacre_error *err);
+
+/* Opens the directory the command will run in; *ret_path is its absolute path, to be freed. */
+int compose_cwd(const struct compose *c, char **ret_path, nacre_error *err);
+
+/* The bytes of the spec file. */
+int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, struct buf *out,
+                 nacre_error *err);
+
+/* The descriptor that becomes stdin, or -EBADF if the keeper provides it; the caller closes it. */
+int compose_input(const nacre_command *command, int *ret_fd, nacre_error *err);
+
+#endif

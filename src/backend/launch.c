@@ -1,0 +1,339 @@
+#include "backend/launch.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend/find_keeper.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "run/wire.h"
+#include "sys/calls.h"
+#include "sys/cgroup.h"
+#include "sys/fd.h"
+#include "sys/host.h"
+#include "sys/sock.h"
+#include "sys/spawn.h"
+
+#define READY_MS    10000
+#define FAREWELL_MS 1000
+#define GROUPS_MAX  64
+
+/* What a keeper inherits and a spec cannot carry: if it changed, a warm keeper is of no use. */
+struct identity {
+    uid_t uid, euid;
+    gid_t gid, egid;
+    int group_count;
+    gid_t groups[GROUPS_MAX];
+    ino_t places[5]; /* namespaces and the root directory */
+};
+
+struct launcher {
+    pthread_mutex_t lock;
+    int runs_fd;
+    nacre_id session;
+    nacre_tier tier;
+    struct keeper_files files;
+    int pipe[2]; /* the session's: keepers hold the read end, we the write end */
+    int pidfd;   /* ours */
+    char cgroup_parent[CGROUP_PATH_MAX];
+    bool have_warm;
+    struct launched warm;
+    struct identity warm_identity;
+    pid_t *adopted; /* keepers that became our children */
+    size_t adopted_count;
+    size_t adopted_cap;
+};
+
+static void identify(struct identity *ret)
+{
+    static const char *const places[] = {"/proc/thread-self/ns/mnt", "/proc/thread-self/ns/net",
+                                         "/proc/thread-self/ns/user",
+                                         "/proc/thread-self/ns/pid_for_children", "/"};
+    memset(ret, 0, sizeof *ret);
+    ret->uid = getuid();
+    ret->euid = geteuid();
+    ret->gid = getgid();
+    ret->egid = getegid();
+    ret->group_count = getgroups(GROUPS_MAX, ret->groups);
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+        struct stat st;
+        ret->places[i] = stat(places[i], &st) == 0 ? st.st_ino : 0;
+    }
+}
+
+static bool same_identity(const struct identity *a, const struct identity *b)
+{
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+static nacre_tier lowered_tier(nacre_tier tier)
+{
+    const char *name = getenv("NACRE_TIER");
+    nacre_tier wish = NACRE_TIER_CGROUP;
+    if (name && strcmp(name, "subreaper") == 0)
+        wish = NACRE_TIER_SUBREAPER;
+    else if (name && strcmp(name, "group") == 0)
+        wish = NACRE_TIER_GROUP;
+    return MAX(tier, wish);
+}
+
+int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre_tier tier,
+                 struct launcher **ret_launcher, nacre_error *err)
+{
+    struct launcher *l = calloc(1, sizeof *l);
+    if (!l)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    pthread_mutex_init(&l->lock, NULL);
+    l->runs_fd = runs_fd;
+    l->session = *session;
+    l->tier = lowered_tier(tier);
+    l->files = (struct keeper_files){-EBADF, -EBADF};
+    l->pipe[0] = l->pipe[1] = -EBADF;
+    l->pidfd = -EBADF;
+    int r = find_keeper(keeper, &l->files, err);
+    if (r == 0) {
+        int e = fd_pipe(l->pipe);
+        if (e < 0)
+            r = err_sys(err, NACRE_ELIMIT, -e, "pipe", "cannot open the session's pipe");
+    }
+    if (r < 0) {
+        launcher_free(l);
+        return r;
+    }
+    int pidfd = fd_lift_consume(sys_pidfd_open(getpid()));
+    if (pidfd >= 0)
+        l->pidfd = pidfd;
+    if (l->tier == NACRE_TIER_CGROUP && cgroup_own(l->cgroup_parent, sizeof l->cgroup_parent) < 0)
+        l->cgroup_parent[0] = '\0';
+    *ret_launcher = l;
+    return 0;
+}
+
+void launched_drop(struct launched *launched)
+{
+    close_fd(&launched->sock);
+    if (launched->stage > 0)
+        spawn_reap(launched->stage);
+    launched->stage = 0;
+}
+
+/* Says goodbye to a keeper that was not used and waits until it has cleaned up. */
+static void dismiss(struct launched *launched)
+{
+    char byte;
+    int64_t deadline = clock_deadline(FAREWELL_MS);
+    shutdown(launched->sock, SHUT_WR);
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    while (poll(&poller, 1, clock_left_ms(deadline)) > 0)
+        if (recv(launched->sock, &byte, 1, MSG_DONTWAIT) <= 0)
+            break;
+    launched_drop(launched);
+}
+
+static int say_hello(struct launcher *l, const struct launched *launched)
+{
+    struct wire_hello hello = {
+        .head = {.type = WIRE_HELLO, .format = RUN_FORMAT},
+        .id = launched->id,
+        .session = l->session,
+        .tier = l->tier,
+        .host_pid = getpid(),
+    };
+    memcpy(hello.cgroup_parent, l->cgroup_parent, sizeof hello.cgroup_parent);
+    int fds[4] = {l->runs_fd, l->pipe[0]};
+    size_t count = 2;
+    if (l->files.text_fd >= 0) {
+        hello.fds |= WIRE_FD_TEXT;
+        fds[count++] = l->files.text_fd;
+    }
+    if (l->pidfd >= 0) {
+        hello.fds |= WIRE_FD_OWNER;
+        fds[count++] = l->pidfd;
+    }
+    return sock_send(launched->sock, &hello, sizeof hello, fds, count, 0);
+}
+
+/* A keeper inside another shell carries that shell's mark, so that it ends with it. */
+static pid_t execute(const struct launcher *l, int sock)
+{
+    char mark[64];
+    const char *outer = getenv("NACRE_ID");
+    char *env[] = {NULL, NULL};
+    if (outer && strlen(outer) == NACRE_ID_DIGITS) {
+        snprintf(mark, sizeof mark, "NACRE_ID=%s", outer);
+        env[0] = mark;
+    }
+    return spawn_quiet(l->files.keeper_fd, sock, "nacre-keeper", env);
+}
+
+static int launch(struct launcher *l, struct launched *ret_launched, nacre_error *err)
+{
+    struct launched launched = {.sock = -EBADF};
+    int pair[2];
+    int r = host_random(&launched.id, sizeof launched.id);
+    if (r == 0)
+        r = sock_pair(pair);
+    if (r < 0)
+        return err_sys(err, NACRE_ELIMIT, -r, "keeper", "cannot open a socket for a keeper");
+    launched.sock = pair[0];
+    pid_t pid = execute(l, pair[1]);
+    close(pair[1]);
+    if (pid < 0) {
+        close(pair[0]);
+        return err_sys(err, NACRE_EBACKEND, -pid, "keeper", "cannot execute nacre-keeper");
+    }
+    launched.stage = pid;
+    r = say_hello(l, &launched);
+    if (r < 0) {
+        launched_drop(&launched);
+        return err_sys(err, NACRE_EBACKEND, -r, "keeper", "cannot talk to nacre-keeper");
+    }
+    *ret_launched = launched;
+    return 0;
+}
+
+static void adopt(struct launcher *l, pid_t pid)
+{
+    if (l->adopted_count == l->adopted_cap) {
+        size_t cap = l->adopted_cap ? l->adopted_cap * 2 : 16;
+        pid_t *list = realloc(l->adopted, cap * sizeof *list);
+        if (!list)
+            return;
+        l->adopted = list;
+        l->adopted_cap = cap;
+    }
+    l->adopted[l->adopted_count++] = pid;
+}
+
+/* Waits for the keeper's word that everything is prepared. */
+static int await_ready(struct launcher *l, struct launched *launched, nacre_error *err)
+{
+    struct wire_ready ready = {0};
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    int64_t deadline = clock_deadline(READY_MS);
+    int n;
+    do
+        n = poll(&poller, 1, clock_left_ms(deadline));
+    while (n < 0 && errno == EINTR);
+    ssize_t got = n > 0 ? sock_recv(launched->sock, &ready, sizeof ready, NULL, 0, 0) : -ETIMEDOUT;
+    if (launched->stage > 0)
+        spawn_reap(launched->stage);
+    launched->stage = 0;
+    if (got < (ssize_t)sizeof ready.head || ready.head.type != WIRE_READY)
+        return err_set(err, NACRE_EBACKEND,
+                       "nacre-keeper did not get ready: it ended, or is not the one that belongs "
+                       "to this library; check the installation");
+    if (ready.head.format != RUN_FORMAT)
+        return err_set(err, NACRE_EBACKEND,
+                       "nacre-keeper speaks format %u and this library format %u; install the "
+                       "two together",
+                       ready.head.format, RUN_FORMAT);
+    if (ready.child_of_host)
+        adopt(l, ready.pid);
+    if (ready.error)
+        return err_sys(err,
+                       ready.error == EMFILE || ready.error == ENFILE ? NACRE_ELIMIT : NACRE_EIO,
+                       ready.error, "prepare", "the keeper cannot prepare a run directory");
+    return 0;
+}
+
+int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error *err)
+{
+    struct launched launched;
+    struct identity now;
+    bool have = false;
+    identify(&now);
+    pthread_mutex_lock(&l->lock);
+    if (l->have_warm) {
+        launched = l->warm;
+        l->have_warm = false;
+        have = true;
+    }
+    bool usable = have && same_identity(&now, &l->warm_identity);
+    int r = 0;
+    if (usable && await_ready(l, &launched, NULL) < 0) {
+        /* Something took the warm one away: that is no reason to refuse a new one. */
+        launched_drop(&launched);
+        usable = have = false;
+    }
+    if (have && !usable)
+        dismiss(&launched);
+    if (!usable)
+        r = launch(l, &launched, err);
+    if (!usable && r == 0) {
+        r = await_ready(l, &launched, err);
+        if (r < 0)
+            launched_drop(&launched);
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (r == 0)
+        *ret_launched = launched;
+    return r;
+}
+
+void launcher_refill(struct launcher *l)
+{
+    struct identity now;
+    identify(&now);
+    pthread_mutex_lock(&l->lock);
+    if (!l->have_warm && l->pipe[1] >= 0 && launch(l, &l->warm, NULL) == 0) {
+        l->have_warm = true;
+        l->warm_identity = now;
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void launcher_reap(struct launcher *l, int wait_ms)
+{
+    int64_t deadline = clock_deadline(wait_ms);
+    pthread_mutex_lock(&l->lock);
+    while (l->adopted_count > 0) {
+        size_t kept = 0;
+        for (size_t i = 0; i < l->adopted_count; i++) {
+            int status;
+            if (waitpid(l->adopted[i], &status, WNOHANG | __WALL) == 0)
+                l->adopted[kept++] = l->adopted[i];
+        }
+        l->adopted_count = kept;
+        if (kept == 0 || clock_left_ms(deadline) == 0)
+            break;
+        poll(NULL, 0, 1);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void launcher_end_session(struct launcher *l)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->have_warm)
+        dismiss(&l->warm);
+    l->have_warm = false;
+    close_fd(&l->pipe[1]);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void launcher_free(struct launcher *l)
+{
+    if (!l)
+        return;
+    if (l->have_warm)
+        close_fd(&l->warm.sock);
+    close_fd(&l->pipe[0]);
+    close_fd(&l->pipe[1]);
+    close_fd(&l->pidfd);
+    close_fd(&l->files.keeper_fd);
+    close_fd(&l->files.text_fd);
+    free(l->adopted);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}

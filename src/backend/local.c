@@ -1,0 +1,585 @@
+/* The verbs of the local backend. */
+#include "backend/local.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/client.h"
+#include "backend/compose.h"
+#include "backend/kill.h"
+#include "backend/launch.h"
+#include "backend/local_watch.h"
+#include "backend/report.h"
+#include "backend/sweep.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "run/home.h"
+#include "run/log.h"
+#include "sys/fd.h"
+#include "sys/sock.h"
+
+#define STARTED_MS  10000
+#define CLOSE_SLACK 7000
+
+struct local {
+    pthread_mutex_t lock; /* over what is opened late, and the list */
+    struct home home;
+    char *configured;
+    char *keeper;
+    char *cwd;
+    nacre_id session;
+    int64_t grace_ms;
+    uint64_t quota;
+    nacre_tier tier;
+    bool single;
+    int runs_fd;
+    struct launcher *launcher;
+    nacre_id *mine; /* shells that die with the session and may still be alive */
+    size_t mine_count;
+    size_t mine_cap;
+};
+
+static int find_home(struct local *l, nacre_error *err)
+{
+    return l->home.path[0] ? 0 : home_find(l->configured, &l->home, err);
+}
+
+/* The directory of runs, if there is one; reading creates nothing. */
+static int runs_for_reading(struct local *l, nacre_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    int r = find_home(l, err);
+    if (r == 0 && l->runs_fd < 0) {
+        int fd = home_open_runs(&l->home, 0, err);
+        if (fd >= 0)
+            l->runs_fd = fd;
+        else
+            r = fd;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return r < 0 ? r : l->runs_fd;
+}
+
+static int open_for_starting(struct local *l, nacre_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    int r = find_home(l, err);
+    if (r == 0 && l->runs_fd < 0) {
+        r = home_open_runs(&l->home, 1, err);
+        if (r >= 0)
+            l->runs_fd = r;
+    }
+    if (r >= 0 && !l->launcher)
+        r = launcher_new(l->runs_fd, &l->session, l->keeper, l->tier, &l->launcher, err);
+    pthread_mutex_unlock(&l->lock);
+    return MIN(r, 0);
+}
+
+static int open_run(struct local *l, const nacre_id *id, struct run *ret_run, nacre_error *err)
+{
+    int runs = runs_for_reading(l, err);
+    if (runs == NACRE_ENOTFOUND)
+        return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%s\"", nacre_id_short(id).s);
+    return runs < 0 ? runs : run_open(runs, id, ret_run, err);
+}
+
+static bool is_over(struct local *l, const nacre_id *id)
+{
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
+    if (run_open(l->runs_fd, id, &run, NULL) < 0)
+        return true;
+    return state_read(run.state_fd, &state) == 0 && state_is_final(&state);
+}
+
+/* Remembers a shell for the end of the session. The list stays as short as what is alive. */
+static int remember(struct local *l, const nacre_id *id)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->mine_count == l->mine_cap) {
+        size_t kept = 0;
+        for (size_t i = 0; i < l->mine_count; i++)
+            if (!is_over(l, &l->mine[i]))
+                l->mine[kept++] = l->mine[i];
+        l->mine_count = kept;
+    }
+    if (l->mine_count * 2 >= l->mine_cap) {
+        size_t cap = l->mine_cap ? l->mine_cap * 2 : 16;
+        nacre_id *list = realloc(l->mine, cap * sizeof *list);
+        if (list) {
+            l->mine = list;
+            l->mine_cap = cap;
+        }
+    }
+    bool room = l->mine_count < l->mine_cap;
+    if (room)
+        l->mine[l->mine_count++] = *id;
+    pthread_mutex_unlock(&l->lock);
+    return room ? 0 : -ENOMEM;
+}
+
+static const char *stage_name(int stage)
+{
+    switch ((enum wire_stage)stage) {
+    case STAGE_CHDIR:
+        return "chdir";
+    case STAGE_STDIN:
+        return "stdin";
+    case STAGE_EXEC:
+        return "exec";
+    case STAGE_SPEC:
+        return "spec";
+    default:
+        return "prepare";
+    }
+}
+
+static int write_spec(const struct local *l, const nacre_id *id, const struct buf *spec)
+{
+    char path[NACRE_ID_DIGITS + 8];
+    snprintf(path, sizeof path, "%s/spec", nacre_id_format(id).s);
+    cleanup_close int fd = openat(l->runs_fd, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_write_all(fd, spec->data, spec->len);
+}
+
+static int send_go(const struct launched *launched, int cwd, int input)
+{
+    struct wire_go go = {.head = client_head(WIRE_GO), .has_input = input >= 0};
+    int fds[2] = {cwd, input};
+    return sock_send(launched->sock, &go, sizeof go, fds, input >= 0 ? 2 : 1, 0);
+}
+
+static int await_started(const struct launched *launched, const char *program, nacre_error *err)
+{
+    struct wire_started started = {0};
+    int64_t deadline = clock_deadline(STARTED_MS);
+    ssize_t n = client_recv(launched->sock, &started, sizeof started, deadline);
+    if (n != sizeof started || started.head.type != WIRE_STARTED)
+        return err_set(err, NACRE_EBACKEND, "the keeper vanished before the command was started");
+    if (started.stage != STAGE_NONE)
+        return err_sys(err, NACRE_ESTART, started.error, stage_name(started.stage),
+                       started.stage == STAGE_EXEC ? "cannot execute \"%.150s\""
+                                                   : "cannot start \"%.150s\"",
+                       program);
+    return 0;
+}
+
+static const char *spec_program(const struct buf *spec)
+{
+    const struct spec_head *head = (const void *)spec->data;
+    return spec->data + head->program;
+}
+
+/* Everything between a ready keeper and a running command. */
+static int start_on(struct local *l, const struct launched *launched, struct compose *c,
+                    const char *cwd_path, int cwd, int input, nacre_error *err)
+{
+    char run_path[PATH_MAX + NACRE_ID_DIGITS + 8];
+    cleanup_buf struct buf spec = {0};
+    snprintf(run_path, sizeof run_path, "%s/runs/%s", l->home.path,
+             nacre_id_format(&launched->id).s);
+    c->run_path = run_path;
+    int r = compose_spec(c, &launched->id, cwd_path, &spec, err);
+    if (r < 0)
+        return r;
+    int e = write_spec(l, &launched->id, &spec);
+    if (e < 0)
+        return err_sys(err, NACRE_EIO, -e, "spec", "cannot write the spec of a run in %.120s",
+                       l->home.path);
+    e = send_go(launched, cwd, input);
+    if (e < 0)
+        return err_sys(err, NACRE_EBACKEND, -e, "keeper", "cannot talk to the keeper");
+    return await_started(launched, spec_program(&spec), err);
+}
+
+static int local_create(void *self, const nacre_command *command, nacre_id *ret_id,
+                        nacre_watch **ret_watch, nacre_error *err)
+{
+    struct local *l = self;
+    struct compose c = {.command = command,
+                        .session = &l->session,
+                        .cwd = l->cwd,
+                        .grace_ms = l->grace_ms,
+                        .quota = l->quota};
+    cleanup_free char *cwd_path = NULL;
+    cleanup_close int input = -EBADF;
+    int r = compose_check(command, err);
+    if (r < 0)
+        return r;
+    cleanup_close int cwd = compose_cwd(&c, &cwd_path, err);
+    if (cwd < 0)
+        return cwd;
+    r = compose_input(command, &input, err);
+    if (r == 0)
+        r = open_for_starting(l, err);
+    struct launched launched;
+    if (r == 0)
+        r = launcher_take(l->launcher, &launched, err);
+    if (r < 0)
+        return r;
+    r = start_on(l, &launched, &c, cwd_path, cwd, input, err);
+    if (r == 0 && command->lifetime == NACRE_LIFE_SESSION)
+        remember(l, &launched.id);
+    if (!l->single)
+        launcher_refill(l->launcher);
+    launcher_reap(l->launcher, 0);
+    if (r < 0 || !ret_watch) {
+        *ret_id = launched.id;
+        launched_drop(&launched);
+        return r;
+    }
+    struct local_watch *w;
+    r = local_watch_new(l->runs_fd, &launched.id, TAKE_FD(launched.sock), 0, &w, err);
+    *ret_id = launched.id;
+    *ret_watch = r < 0 ? NULL : local_watch_publish(w);
+    return 0;
+}
+
+static int64_t local_output(void *self, const nacre_id *id, uint64_t *cursor, unsigned streams,
+                            void *buf, size_t size, nacre_piece *ret_piece, nacre_error *err)
+{
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
+    struct logr reader;
+    int r = open_run(self, id, &run, err);
+    if (r == 0)
+        r = run_read_state(&run, &state, err);
+    if (r < 0)
+        return r;
+    int e = logr_init(&reader, run.dir, run.state_fd);
+    if (e < 0)
+        return err_sys(err, NACRE_EIO, -e, "log", "cannot open the log of shell %s",
+                       nacre_id_short(id).s);
+    struct log_piece piece;
+    ssize_t n = logr_read(&reader, run.dir, cursor, streams, buf, size, &piece);
+    logr_done(&reader);
+    if (n < 0)
+        return err_sys(err, NACRE_EIO, (int)-n, "log", "the log of shell %s is damaged",
+                       nacre_id_short(id).s);
+    if (ret_piece)
+        *ret_piece = (nacre_piece){
+            .stream = piece.stream,
+            .offset = piece.offset,
+            .size = piece.size,
+            .time_ms = (state.started_ns + piece.when_us * 1000) / NS_PER_MS,
+            .gap_bytes = piece.gap,
+        };
+    return n;
+}
+
+static int local_wait(void *self, const nacre_id *id, int64_t timeout_ms, nacre_error *err)
+{
+    struct local_watch *w;
+    int runs = runs_for_reading(self, err);
+    int r = runs < 0 ? runs : local_watch_new(runs, id, -EBADF, UINT64_MAX, &w, err);
+    if (r < 0)
+        return r;
+    r = local_watch_until(w, 0, timeout_ms, err);
+    local_watch_free(w);
+    return r;
+}
+
+static int local_kill(void *self, const nacre_id *id, const nacre_kill_options *options,
+                      nacre_kill_result *ret_result, nacre_error *err)
+{
+    cleanup_run struct run run = RUN_NONE;
+    int r = open_run(self, id, &run, err);
+    return r < 0 ? r : kill_run(&run, options, ret_result, err);
+}
+
+static int local_release(void *self, const nacre_id *id, nacre_error *err)
+{
+    nacre_kill_options options = NACRE_KILL_OPTIONS_INIT;
+    nacre_kill_result result;
+    nacre_error inner;
+    int r = local_kill(self, id, &options, &result, &inner);
+    if (r == NACRE_ENOTFOUND)
+        return 0;
+    if (r < 0 && err)
+        *err = inner;
+    return r;
+}
+
+static int report(const struct run *run, nacre_record *ret_record, nacre_error *err)
+{
+    struct run_state state;
+    struct spec spec;
+    int r = sweep_state(run, &state, err);
+    if (r < 0)
+        return r;
+    bool readable = run_load_spec(run, &spec, NULL) == 0;
+    r = report_fill(&state, readable ? &spec : NULL, ret_record, err);
+    if (readable)
+        free((void *)spec.head);
+    return r;
+}
+
+static int local_get(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *err)
+{
+    cleanup_run struct run run = RUN_NONE;
+    int r = open_run(self, id, &run, err);
+    return r < 0 ? r : report(&run, ret_record, err);
+}
+
+static int local_watch_open(void *self, const nacre_id *id, uint64_t offset,
+                            nacre_watch **ret_watch, nacre_error *err)
+{
+    struct local_watch *w;
+    int runs = runs_for_reading(self, err);
+    int r = runs < 0 ? runs : local_watch_new(runs, id, -EBADF, offset, &w, err);
+    if (r < 0)
+        return r;
+    *ret_watch = local_watch_publish(w);
+    if (*ret_watch)
+        return 0;
+    local_watch_free(w);
+    return err_set(err, NACRE_ENOMEM, "out of memory");
+}
+
+static int64_t local_input(void *self, const nacre_id *id, const void *data, size_t size, int eof,
+                           int64_t timeout_ms, nacre_error *err)
+{
+    cleanup_run struct run run = RUN_NONE;
+    int r = open_run(self, id, &run, err);
+    return r < 0 ? r : input_run(&run, data, size, eof, timeout_ms, err);
+}
+
+struct match {
+    const char *prefix;
+    struct local *local;
+    nacre_id id;
+    int count;
+};
+
+static bool is_run(int runs_fd, const nacre_id *id)
+{
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
+    if (run_open(runs_fd, id, &run, NULL) < 0)
+        return true; /* damaged: it can still be named, and removed */
+    return state_read(run.state_fd, &state) < 0 || state.phase == PHASE_RUN;
+}
+
+static int match_id(const nacre_id *id, void *userdata)
+{
+    struct match *match = userdata;
+    nacre_id_text text = nacre_id_format(id);
+    if (strncmp(text.s, match->prefix, strlen(match->prefix)) != 0 ||
+        !is_run(match->local->runs_fd, id))
+        return 0;
+    match->id = *id;
+    return ++match->count > 1;
+}
+
+static int local_find(void *self, const char *prefix, nacre_id *ret_id, nacre_error *err)
+{
+    struct match match = {.prefix = prefix, .local = self};
+    int runs = runs_for_reading(self, err);
+    if (runs < 0 && runs != NACRE_ENOTFOUND)
+        return runs;
+    if (runs >= 0)
+        run_each(runs, match_id, &match);
+    if (match.count == 0)
+        return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%.40s\"", prefix);
+    if (match.count > 1)
+        return err_set(err, NACRE_EAMBIGUOUS,
+                       "several shells begin with \"%.40s\"; give more digits", prefix);
+    *ret_id = match.id;
+    return 0;
+}
+
+struct listed {
+    nacre_id id;
+    int64_t started_ns;
+};
+
+struct listing {
+    int runs_fd;
+    bool only_alive;
+    struct listed *items;
+    size_t count;
+    size_t cap;
+};
+
+static int note_listed(const nacre_id *id, void *userdata)
+{
+    struct listing *listing = userdata;
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
+    if (run_open(listing->runs_fd, id, &run, NULL) < 0 || sweep_state(&run, &state, NULL) < 0 ||
+        (listing->only_alive && state_is_final(&state)))
+        return 0;
+    if (listing->count == listing->cap) {
+        size_t cap = listing->cap ? listing->cap * 2 : 64;
+        struct listed *items = realloc(listing->items, cap * sizeof *items);
+        if (!items)
+            return -ENOMEM;
+        listing->items = items;
+        listing->cap = cap;
+    }
+    listing->items[listing->count++] = (struct listed){*id, state.started_ns};
+    return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct listed *x = a, *y = b;
+    return x->started_ns < y->started_ns ? -1 : x->started_ns > y->started_ns;
+}
+
+static int local_list(void *self, int only_alive, int (*fn)(const nacre_record *, void *),
+                      void *userdata, nacre_error *err)
+{
+    struct listing listing = {.runs_fd = runs_for_reading(self, err), .only_alive = only_alive};
+    if (listing.runs_fd == NACRE_ENOTFOUND)
+        return 0;
+    if (listing.runs_fd < 0)
+        return listing.runs_fd;
+    int r = run_each(listing.runs_fd, note_listed, &listing);
+    cleanup_free struct listed *items = listing.items;
+    if (r == -ENOMEM)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    if (r < 0)
+        return err_sys(err, NACRE_EIO, -r, "list", "cannot read the directory of runs");
+    if (listing.count > 1)
+        qsort(items, listing.count, sizeof *items, by_start);
+    nacre_record record = NACRE_RECORD_INIT;
+    for (size_t i = 0; i < listing.count && r == 0; i++)
+        if (local_get(self, &items[i].id, &record, NULL) == 0)
+            r = fn(&record, userdata);
+    nacre_record_done(&record);
+    return r;
+}
+
+static int local_remove(void *self, const nacre_id *id, nacre_error *err)
+{
+    struct local *l = self;
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
+    nacre_error inner;
+    int r = open_run(l, id, &run, &inner);
+    if (r == 0)
+        r = sweep_state(&run, &state, &inner);
+    if (r == NACRE_ENOTFOUND || r == NACRE_EPERM || r == NACRE_EUNSUPPORTED) {
+        if (err)
+            *err = inner;
+        return r;
+    }
+    if (r == 0 && !state_is_final(&state))
+        return err_set(err, NACRE_EBUSY, "shell %s is still alive; kill it first",
+                       nacre_id_short(id).s);
+    int e = run_remove(l->runs_fd, id);
+    return e < 0 ? err_sys(err, NACRE_EIO, -e, "remove", "cannot remove shell %s",
+                           nacre_id_short(id).s)
+                 : 0;
+}
+
+/* The keepers have seen the session's pipe close and are all at work; wait for each proof. */
+static int await_end(struct local *l, const nacre_id *id, int64_t deadline)
+{
+    struct local_watch *w;
+    int survivors = 0;
+    if (local_watch_new(l->runs_fd, id, -EBADF, UINT64_MAX, &w, NULL) < 0)
+        return 0;
+    if (local_watch_until(w, 1, clock_left_ms(deadline), NULL) < 0)
+        survivors = 1;
+    local_watch_free(w);
+    return survivors;
+}
+
+static void local_free(struct local *l)
+{
+    launcher_free(l->launcher);
+    close_fd(&l->runs_fd);
+    pthread_mutex_destroy(&l->lock);
+    free(l->configured);
+    free(l->keeper);
+    free(l->cwd);
+    free(l->mine);
+    free(l);
+}
+
+static int local_close(void *self, int forked, nacre_error *err)
+{
+    struct local *l = self;
+    int survivors = 0;
+    if (!forked && l->launcher) {
+        launcher_end_session(l->launcher);
+        int64_t deadline = clock_deadline(l->grace_ms + CLOSE_SLACK);
+        for (size_t i = 0; i < l->mine_count; i++)
+            survivors += await_end(l, &l->mine[i], deadline);
+        launcher_reap(l->launcher, 2000);
+    }
+    local_free(l);
+    if (survivors > 0)
+        err_set(err, NACRE_EBUSY, "%d shells of the session could not be ended in time", survivors);
+    return survivors;
+}
+
+static const nacre_backend_ops local_ops = {
+    .version = NACRE_BACKEND_VERSION,
+    .size = sizeof local_ops,
+    .name = "local",
+    .create = local_create,
+    .output = local_output,
+    .wait_for_exit = local_wait,
+    .kill = local_kill,
+    .release = local_release,
+    .get = local_get,
+    .watch = local_watch_open,
+    .input = local_input,
+    .find = local_find,
+    .list = local_list,
+    .remove = local_remove,
+    .close = local_close,
+};
+
+static char *copy(const char *s, bool *ok)
+{
+    char *result = s ? strdup(s) : NULL;
+    *ok = *ok && (!s || result);
+    return result;
+}
+
+int local_new(const struct local_options *options, nacre_backend *ret_backend, nacre_error *err)
+{
+    struct local *l = calloc(1, sizeof *l);
+    if (!l)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    bool ok = true;
+    pthread_mutex_init(&l->lock, NULL);
+    l->configured = copy(options->home, &ok);
+    l->keeper = copy(options->keeper, &ok);
+    l->cwd = copy(options->cwd, &ok);
+    l->session = options->session;
+    l->grace_ms = options->grace_ms;
+    l->quota = options->quota;
+    l->tier = options->tier;
+    l->single = options->single;
+    l->runs_fd = -EBADF;
+    if (!ok) {
+        local_free(l);
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    }
+    *ret_backend = (nacre_backend){.ops = &local_ops, .self = l};
+    return 0;
+}
+
+int local_home(void *self, const char **ret_path, const char **ret_note, nacre_error *err)
+{
+    struct local *l = self;
+    pthread_mutex_lock(&l->lock);
+    int r = find_home(l, err);
+    pthread_mutex_unlock(&l->lock);
+    if (r < 0)
+        return r;
+    *ret_path = l->home.path;
+    if (ret_note)
+        *ret_note = l->home.note[0] ? l->home.note : NULL;
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* The local backend: a keeper per shell on this machine. */
+#ifndef NACRE_BACKEND_LOCAL_H
+#define NACRE_BACKEND_LOCAL_H
+
+#include <nacre/backend.h>
+#include <stdbool.h>
+
+struct local_options {
+    const char *home;
+    const char *cwd;
+    const char *keeper;
+    int64_t grace_ms;
+    uint64_t quota;
+    nacre_tier tier;
+    nacre_id session;
+    bool single;
+};
+
+/* Creates nothing on disk. Strings are copied. The backend is freed by its close function. */
+int local_new(const struct local_options *options, nacre_backend *ret_backend, nacre_error *err);
+
+/* The home's path and the note about it; see nacre_session_home(). */
+int local_home(void *self, const char **ret_path, const char **ret_note, nacre_error *err);
+
+#endif

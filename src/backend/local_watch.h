@@ -1,0 +1,27 @@
+/* Watching a shell of the local backend: the keeper's events, and the log behind them. */
+#ifndef NACRE_BACKEND_LOCAL_WATCH_H
+#define NACRE_BACKEND_LOCAL_WATCH_H
+
+#include <nacre/error.h>
+#include <nacre/watch.h>
+
+#include "run/rundir.h"
+
+struct local_watch;
+
+/*
+ * Watches a run from an offset on, with a connection that already is a watching one (consumed),
+ * or -EBADF to make one. runs_fd is borrowed.
+ */
+int local_watch_new(int runs_fd, const nacre_id *id, int sock, uint64_t offset,
+                    struct local_watch **ret_watch, nacre_error *err);
+void local_watch_free(struct local_watch *w);
+
+/* Waits until the run has an outcome (final = 0) or everything is over (final = 1). Output is
+ * not read. NACRE_ETIMEOUT at the deadline. */
+int local_watch_until(struct local_watch *w, int final, int64_t timeout_ms, nacre_error *err);
+
+/* The same as a public watch, which takes w over. NULL if out of memory. */
+nacre_watch *local_watch_publish(struct local_watch *w);
+
+#endif

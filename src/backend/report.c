@@ -1,0 +1,128 @@
+#include "backend/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/sweep.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "sys/proc.h"
+
+static char *joined_argv(const struct spec *spec)
+{
+    cleanup_buf struct buf text;
+    buf_init(&text, SIZE_MAX / 2);
+    const char *arg = spec_string(spec, spec->head->argv);
+    for (uint32_t i = 0; i < spec->head->argc; i++, arg += strlen(arg) + 1)
+        if ((i > 0 && buf_str(&text, " ") < 0) || buf_str(&text, arg) < 0)
+            return NULL;
+    return buf_take(&text);
+}
+
+static int fill_strings(const struct spec *spec, nacre_record *record, nacre_error *err)
+{
+    if (!spec) {
+        record->command = strdup("");
+        record->cwd = strdup("");
+        record->name = strdup("");
+        record->description = strdup("");
+    } else {
+        const struct spec_head *head = spec->head;
+        record->command =
+            head->kind == SPEC_ARGV ? joined_argv(spec) : strdup(spec_string(spec, head->text));
+        record->cwd = strdup(spec_string(spec, head->cwd));
+        record->name = strdup(spec_string(spec, head->name));
+        record->description = strdup(spec_string(spec, head->description));
+        record->timeout_ms = head->timeout_ms;
+        record->input = (nacre_stdin)head->input;
+    }
+    if (!record->command || !record->cwd || !record->name || !record->description) {
+        nacre_record_done(record);
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    }
+    return 0;
+}
+
+static void fill_counts(const struct log_index *x, nacre_record *record)
+{
+    for (int i = 0; i < 2; i++) {
+        record->bytes[i] = x->bytes[i];
+        record->lines[i] = x->newlines[i] + x->unfinished[i];
+        record->dropped_bytes[i] = x->dropped_bytes[i];
+        record->dropped_lines[i] = x->dropped_newlines[i];
+    }
+    record->dropped_errno = x->dropped_errno;
+}
+
+static void fill_times(const struct run_state *state, nacre_record *record)
+{
+    record->started_ms = state->started_ns / NS_PER_MS;
+    record->exited_ms = state->exited_ns / NS_PER_MS;
+    if (state->elapsed_ns > 0 || state->outcome == NACRE_EXITED)
+        record->elapsed_ms = state->elapsed_ns / NS_PER_MS;
+    else if (state->exited_ns > 0)
+        record->elapsed_ms = MAX(INT64_C(0), state->exited_ns - state->started_ns) / NS_PER_MS;
+    else
+        record->elapsed_ms = MAX(INT64_C(0), clock_real_ns() - state->started_ns) / NS_PER_MS;
+    record->cpu_ms = state->cpu_us / 1000;
+    record->max_rss_kb = state->max_rss_kb;
+}
+
+/* What is alive besides the command, if these pids mean anything here. */
+static void fill_leftover(const struct run_state *state, nacre_record *record)
+{
+    struct proc_ref refs[NACRE_LEFTOVER_MAX + 1];
+    if (state->tree == NACRE_TREE_EMPTY || !sweep_is_here(state))
+        return;
+    size_t count = proc_tree(state->keeper_pid, refs, ARRAY_SIZE(refs), NULL, NULL);
+    for (size_t i = 0; i < count && record->leftover_count < NACRE_LEFTOVER_MAX; i++) {
+        nacre_process *process = &record->leftover[record->leftover_count];
+        if (refs[i].pid == state->main_pid)
+            continue;
+        memset(process, 0, sizeof *process);
+        process->pid = refs[i].pid;
+        if (proc_cmdline(refs[i].pid, process->command, sizeof process->command) < 0)
+            continue;
+        proc_listen_ports(refs[i].pid, process->ports, NACRE_PORTS_MAX);
+        record->leftover_count++;
+    }
+}
+
+static void fill_pipestatus(const struct run_state *state, nacre_record *record)
+{
+    record->pipestatus_count = MIN(state->pipestatus_count, NACRE_PIPESTATUS_MAX);
+    for (int i = 0; i < record->pipestatus_count; i++)
+        record->pipestatus[i] = state->pipestatus[i];
+}
+
+int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
+                nacre_error *err)
+{
+    if (ret_record->size != sizeof *ret_record)
+        return err_set(err, NACRE_EINVAL, "the record must start from NACRE_RECORD_INIT");
+    nacre_record_done(ret_record);
+    *ret_record = (nacre_record){
+        .size = sizeof *ret_record,
+        .id = state->id,
+        .session = state->session,
+        .outcome = (nacre_outcome)state->outcome,
+        .tree = (nacre_tree)state->tree,
+        .tier = (nacre_tier)state->tier,
+        .reason = (nacre_reason)state->reason,
+        .exit_code = state->exit_code,
+        .signal = state->signal,
+        .core_dumped = (int)state->core_dumped,
+        .signalled = state->signalled,
+        .force_killed = state->force_killed,
+        .survivors = state->survivors,
+        .pid = state->main_pid,
+        .lifetime = state->kept ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION,
+    };
+    fill_counts(&state->log, ret_record);
+    fill_times(state, ret_record);
+    fill_pipestatus(state, ret_record);
+    fill_leftover(state, ret_record);
+    return fill_strings(spec, ret_record, err);
+}

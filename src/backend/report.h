@@ -1,0 +1,15 @@
+/* From state and spec to the record a caller gets. */
+#ifndef NACRE_BACKEND_REPORT_H
+#define NACRE_BACKEND_REPORT_H
+
+#include <nacre/error.h>
+#include <nacre/record.h>
+
+#include "run/spec.h"
+#include "run/state.h"
+
+/* Fills a record; spec may be NULL if it is damaged. NACRE_ENOMEM or 0. */
+int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
+                nacre_error *err);
+
+#endif

@@ -68,14 +68,16 @@ typedef struct nacre_backend {
 } nacre_backend;
 
 /*
- * What a backend's watches do; the contracts are those of nacre_watch_fd(), nacre_watch_next() and
- * nacre_watch_close(). A waiter calls next at least once a second, also when the fd is silent.
+ * What a backend's watches do; the contracts are those of nacre_watch_fd(), nacre_watch_next(),
+ * nacre_watch_record() and nacre_watch_close(). A waiter calls next at least once a second, also
+ * when the fd is silent.
  */
 typedef struct nacre_watch_ops {
     unsigned version; /* NACRE_BACKEND_VERSION */
     size_t size;      /* sizeof(nacre_watch_ops) */
     int (*fd)(void *self);
     int (*next)(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *reterr);
+    int (*record)(void *self, nacre_record *ret_record, nacre_error *reterr);
     void (*close)(void *self);
 } nacre_watch_ops;
 

@@ -57,6 +57,12 @@ NACRE_API int nacre_watch_next(nacre_watch *watch, void *buf, size_t size, nacre
 NACRE_API int nacre_watch_wait(nacre_watch *watch, int64_t timeout_ms, void *buf, size_t size,
                                nacre_event *ret_event, nacre_error *reterr);
 
+/*
+ * The record of the shell as the watch knows it: at least as new as the last event. Cheaper than
+ * nacre_get(). NACRE_EBUSY while nothing is known yet.
+ */
+NACRE_API int nacre_watch_record(nacre_watch *watch, nacre_record *ret_record, nacre_error *reterr);
+
 /* Ends the watch; the shell is not touched. NULL is ignored. */
 NACRE_API void nacre_watch_close(nacre_watch *watch);
 

@@ -1,7 +1,9 @@
 #include "backend/compose.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,14 @@
 #include "run/spec.h"
 #include "sys/fd.h"
 #include "sys/proc.h"
+
+#if defined(__x86_64__)
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OUR_MACHINE EM_AARCH64
+#else
+#define OUR_MACHINE EM_NONE /* the wrapper does the same with one more eval */
+#endif
 
 #define SPEC_MAX    ((size_t)512 * 1024 * 1024)
 #define TIMEOUT_MAX (INT64_C(1000) * 60 * 60 * 24 * 365)
@@ -167,6 +177,30 @@ static void choose_shell(const nacre_command *command, char *ret_program)
         snprintf(ret_program, PATH_MAX, "/bin/sh");
 }
 
+/* Whether a program is dynamically linked, for this very kind of machine: only then does its
+ * loader read LD_PRELOAD. */
+static bool takes_preload(const char *program)
+{
+    _Alignas(ElfW(Ehdr)) char buf[2048];
+    cleanup_close int fd = open(program, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_pread_all(fd, buf, sizeof buf, 0);
+    const ElfW(Ehdr) *elf = (const void *)buf;
+    if (n < (ssize_t)sizeof *elf || memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 ||
+        elf->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+        elf->e_machine != OUR_MACHINE || elf->e_phentsize != sizeof(ElfW(Phdr)))
+        return false;
+    for (size_t i = 0; i < elf->e_phnum; i++) {
+        size_t at = elf->e_phoff + i * sizeof(ElfW(Phdr));
+        ElfW(Phdr) header;
+        if (at + sizeof header > (size_t)n)
+            return false;
+        memcpy(&header, buf + at, sizeof header);
+        if (header.p_type == PT_INTERP)
+            return true;
+    }
+    return false;
+}
+
 struct layout {
     struct buf *out;
     int error;
@@ -195,6 +229,8 @@ static void put_command(struct layout *l, const nacre_command *command, struct s
     head->argv = (uint32_t)l->out->len;
     if (command->text) {
         head->kind = strcmp(base_name(program), "bash") == 0 ? SPEC_BASH : SPEC_SH;
+        head->preload = takes_preload(program);
+        head->pipeline = strchr(command->text, '|') != NULL;
         put(l, base_name(program));
         head->argc = 1;
         return;
@@ -218,6 +254,7 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.quota = command->quota ? command->quota : c->quota;
     head.lifetime = command->lifetime;
     head.input = command->input;
+    head.successor = c->successor;
     take_circumstances(&head);
     buf_init(out, SPEC_MAX);
     l.error = buf_append(out, &head, sizeof head);

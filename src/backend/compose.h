@@ -5,6 +5,7 @@
 #include <nacre/command.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <stdbool.h>
 
 #include "base/buf.h"
 
@@ -15,6 +16,7 @@ struct compose {
     const char *run_path; /* of the run directory */
     int64_t grace_ms;
     uint64_t quota;
+    bool successor; /* the keeper shall make the next one ready */
 };
 
 /* Everything that can be wrong with a command before anything is started. */

@@ -32,8 +32,11 @@ static size_t name_length(const char *entry)
 
 static bool same_name(const char *a, const char *b)
 {
-    size_t n = name_length(a);
-    return n == name_length(b) && memcmp(a, b, n) == 0;
+    while (*a == *b && *a && *a != '=') {
+        a++;
+        b++;
+    }
+    return (!*a || *a == '=') && (!*b || *b == '=');
 }
 
 static const char *find(const char *const *list, const char *name)

@@ -18,8 +18,6 @@ static const char *const places[] = {
     "nacre-keeper",                     /* a build folder, or a copy of everything in one place */
     "../libexec/nacre/nacre-keeper",    /* PREFIX/bin, PREFIX/lib */
     "../../libexec/nacre/nacre-keeper", /* PREFIX/lib/<architecture> */
-    "../nacre-keeper",                  /* a folder in a build folder */
-    "../../nacre-keeper",
 };
 
 static int open_program(const char *path)

@@ -28,15 +28,6 @@
 #define FAREWELL_MS 1000
 #define GROUPS_MAX  64
 
-/* What a keeper inherits and a spec cannot carry: if it changed, a warm keeper is of no use. */
-struct identity {
-    uid_t uid, euid;
-    gid_t gid, egid;
-    int group_count;
-    gid_t groups[GROUPS_MAX];
-    ino_t places[5]; /* namespaces and the root directory */
-};
-
 struct launcher {
     pthread_mutex_t lock;
     int runs_fd;
@@ -48,7 +39,6 @@ struct launcher {
     char cgroup_parent[CGROUP_PATH_MAX];
     bool have_warm;
     struct launched warm;
-    struct identity warm_identity;
     pid_t *adopted; /* keepers that became our children */
     size_t adopted_count;
     size_t adopted_cap;
@@ -56,18 +46,17 @@ struct launcher {
 
 static void identify(struct identity *ret)
 {
-    static const char *const places[] = {"/proc/thread-self/ns/mnt", "/proc/thread-self/ns/net",
-                                         "/proc/thread-self/ns/user",
-                                         "/proc/thread-self/ns/pid_for_children", "/"};
+    static const char *const places[] = {"mnt", "net", "user", "pid_for_children", "/"};
     memset(ret, 0, sizeof *ret);
     ret->uid = getuid();
     ret->euid = geteuid();
     ret->gid = getgid();
     ret->egid = getegid();
-    ret->group_count = getgroups(GROUPS_MAX, ret->groups);
+    ret->group_count = getgroups(ARRAY_SIZE(ret->groups), ret->groups);
+    cleanup_close int spaces = open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
         struct stat st;
-        ret->places[i] = stat(places[i], &st) == 0 ? st.st_ino : 0;
+        ret->places[i] = fstatat(spaces, places[i], &st, 0) == 0 ? st.st_ino : 0;
     }
 }
 
@@ -122,9 +111,6 @@ int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre
 void launched_drop(struct launched *launched)
 {
     close_fd(&launched->sock);
-    if (launched->stage > 0)
-        spawn_reap(launched->stage);
-    launched->stage = 0;
 }
 
 /* Says goodbye to a keeper that was not used and waits until it has cleaned up. */
@@ -144,7 +130,6 @@ static int say_hello(struct launcher *l, const struct launched *launched)
 {
     struct wire_hello hello = {
         .head = {.type = WIRE_HELLO, .format = RUN_FORMAT},
-        .id = launched->id,
         .session = l->session,
         .tier = l->tier,
         .host_pid = getpid(),
@@ -164,7 +149,7 @@ static int say_hello(struct launcher *l, const struct launched *launched)
 }
 
 /* A keeper inside another shell carries that shell's mark, so that it ends with it. */
-static pid_t execute(const struct launcher *l, int sock)
+static int execute(const struct launcher *l, int sock)
 {
     char mark[64];
     const char *outer = getenv("NACRE_ID");
@@ -173,30 +158,25 @@ static pid_t execute(const struct launcher *l, int sock)
         snprintf(mark, sizeof mark, "NACRE_ID=%s", outer);
         env[0] = mark;
     }
-    return spawn_quiet(l->files.keeper_fd, sock, "nacre-keeper", env);
+    return spawn_orphan(l->files.keeper_fd, sock, "nacre-keeper", env);
 }
 
-static int launch(struct launcher *l, struct launched *ret_launched, nacre_error *err)
+static int launch(struct launcher *l, const struct identity *identity,
+                  struct launched *ret_launched, nacre_error *err)
 {
-    struct launched launched = {.sock = -EBADF};
+    struct launched launched = {.identity = *identity};
     int pair[2];
-    int r = host_random(&launched.id, sizeof launched.id);
-    if (r == 0)
-        r = sock_pair(pair);
+    int r = sock_pair(pair);
     if (r < 0)
         return err_sys(err, NACRE_ELIMIT, -r, "keeper", "cannot open a socket for a keeper");
     launched.sock = pair[0];
-    pid_t pid = execute(l, pair[1]);
+    r = execute(l, pair[1]);
     close(pair[1]);
-    if (pid < 0) {
-        close(pair[0]);
-        return err_sys(err, NACRE_EBACKEND, -pid, "keeper", "cannot execute nacre-keeper");
-    }
-    launched.stage = pid;
-    r = say_hello(l, &launched);
+    if (r == 0)
+        r = say_hello(l, &launched);
     if (r < 0) {
         launched_drop(&launched);
-        return err_sys(err, NACRE_EBACKEND, -r, "keeper", "cannot talk to nacre-keeper");
+        return err_sys(err, NACRE_EBACKEND, -r, "keeper", "cannot execute nacre-keeper");
     }
     *ret_launched = launched;
     return 0;
@@ -221,14 +201,11 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
     struct wire_ready ready = {0};
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
     int64_t deadline = clock_deadline(READY_MS);
-    int n;
-    do
-        n = poll(&poller, 1, clock_left_ms(deadline));
-    while (n < 0 && errno == EINTR);
-    ssize_t got = n > 0 ? sock_recv(launched->sock, &ready, sizeof ready, NULL, 0, 0) : -ETIMEDOUT;
-    if (launched->stage > 0)
-        spawn_reap(launched->stage);
-    launched->stage = 0;
+    ssize_t got;
+    while ((got = sock_recv(launched->sock, &ready, sizeof ready, NULL, 0, MSG_DONTWAIT)) ==
+               -EAGAIN &&
+           clock_left_ms(deadline) != 0)
+        poll(&poller, 1, clock_left_ms(deadline));
     if (got < (ssize_t)sizeof ready.head || ready.head.type != WIRE_READY)
         return err_set(err, NACRE_EBACKEND,
                        "nacre-keeper did not get ready: it ended, or is not the one that belongs "
@@ -240,6 +217,7 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
                        ready.head.format, RUN_FORMAT);
     if (ready.child_of_host)
         adopt(l, ready.pid);
+    launched->id = ready.id;
     if (ready.error)
         return err_sys(err,
                        ready.error == EMFILE || ready.error == ENFILE ? NACRE_ELIMIT : NACRE_EIO,
@@ -259,7 +237,7 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
         l->have_warm = false;
         have = true;
     }
-    bool usable = have && same_identity(&now, &l->warm_identity);
+    bool usable = have && same_identity(&now, &launched.identity);
     int r = 0;
     if (usable && await_ready(l, &launched, NULL) < 0) {
         /* Something took the warm one away: that is no reason to refuse a new one. */
@@ -269,7 +247,7 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
     if (have && !usable)
         dismiss(&launched);
     if (!usable)
-        r = launch(l, &launched, err);
+        r = launch(l, &now, &launched, err);
     if (!usable && r == 0) {
         r = await_ready(l, &launched, err);
         if (r < 0)
@@ -281,16 +259,26 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
     return r;
 }
 
-void launcher_refill(struct launcher *l)
+bool launcher_wants_warm(struct launcher *l)
 {
-    struct identity now;
-    identify(&now);
     pthread_mutex_lock(&l->lock);
-    if (!l->have_warm && l->pipe[1] >= 0 && launch(l, &l->warm, NULL) == 0) {
+    bool wants = !l->have_warm && l->pipe[1] >= 0;
+    pthread_mutex_unlock(&l->lock);
+    return wants;
+}
+
+void launcher_keep(struct launcher *l, const struct launched *of, int sock)
+{
+    struct launched successor = {.sock = sock, .identity = of->identity};
+    pthread_mutex_lock(&l->lock);
+    bool room = !l->have_warm && l->pipe[1] >= 0;
+    if (room) {
+        l->warm = successor;
         l->have_warm = true;
-        l->warm_identity = now;
     }
     pthread_mutex_unlock(&l->lock);
+    if (!room)
+        launched_drop(&successor);
 }
 
 void launcher_reap(struct launcher *l, int wait_ms)

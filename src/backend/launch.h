@@ -1,7 +1,7 @@
 /*
  * Launching keepers. One is kept warm: executed, with its run directory made and its child
- * waiting, so that starting a command costs little more than the command itself. It is made
- * while a command runs, never before the first one.
+ * waiting, so that starting a command costs little more than the command itself. It is made by
+ * the keeper before it while a command runs, never before the first one.
  */
 #ifndef NACRE_BACKEND_LAUNCH_H
 #define NACRE_BACKEND_LAUNCH_H
@@ -15,11 +15,20 @@
 
 struct launcher;
 
+/* What a keeper inherits and a spec cannot carry: if it changed, a warm keeper is of no use. */
+struct identity {
+    uid_t uid, euid;
+    gid_t gid, egid;
+    int group_count;
+    gid_t groups[32];
+    ino_t places[5]; /* namespaces and the root directory */
+};
+
 /* A keeper that is getting ready, or is. */
 struct launched {
-    nacre_id id;
+    nacre_id id; /* of its run; known once it is ready */
     int sock;
-    pid_t stage; /* the process that detaches it; reaped when it is ready */
+    struct identity identity;
 };
 
 /* Nothing is started yet. runs_fd is borrowed; keeper may be NULL. */
@@ -33,8 +42,11 @@ void launcher_free(struct launcher *l);
 /* Hands out a keeper that is ready: the warm one, or a new one. Thread-safe. */
 int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error *err);
 
-/* Makes a warm keeper if there is none. Thread-safe; failures show at the next take. */
-void launcher_refill(struct launcher *l);
+/* Whether the keeper that is about to start something should make a successor. */
+bool launcher_wants_warm(struct launcher *l);
+
+/* Keeps the successor of a keeper for the next start. Consumes sock. Thread-safe. */
+void launcher_keep(struct launcher *l, const struct launched *of, int sock);
 
 /* Where the host adopts orphans: reaps keepers that have left; waits up to that long for all. */
 void launcher_reap(struct launcher *l, int wait_ms);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "backend/client.h"
 #include "backend/compose.h"
@@ -154,13 +155,31 @@ static int send_go(const struct launched *launched, int cwd, int input)
     return sock_send(launched->sock, &go, sizeof go, fds, input >= 0 ? 2 : 1, 0);
 }
 
-static int await_started(const struct launched *launched, const char *program, nacre_error *err)
+/* The keeper vanished at the start: what became of the run is found out like of any other. */
+static int find_out(struct local *l, const nacre_id *id)
+{
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
+    int r = run_open(l->runs_fd, id, &run, NULL);
+    return r < 0 ? r : sweep_state(&run, &state, NULL);
+}
+
+static int await_started(struct local *l, const struct launched *launched, const char *program,
+                         nacre_error *err)
 {
     struct wire_started started = {0};
-    int64_t deadline = clock_deadline(STARTED_MS);
-    ssize_t n = client_recv(launched->sock, &started, sizeof started, deadline);
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    int successor = -EBADF;
+    ssize_t n = RETRY(poll(&poller, 1, STARTED_MS));
+    if (n > 0)
+        n = sock_recv(launched->sock, &started, sizeof started, &successor, 1, MSG_DONTWAIT);
+    if (successor >= 0)
+        launcher_keep(l->launcher, launched, successor);
     if (n != sizeof started || started.head.type != WIRE_STARTED)
-        return err_set(err, NACRE_EBACKEND, "the keeper vanished before the command was started");
+        return find_out(l, &launched->id) == 0
+                   ? 0
+                   : err_set(err, NACRE_EBACKEND,
+                             "the keeper vanished before the command was started");
     if (started.stage != STAGE_NONE)
         return err_sys(err, NACRE_ESTART, started.error, stage_name(started.stage),
                        started.stage == STAGE_EXEC ? "cannot execute \"%.150s\""
@@ -177,24 +196,24 @@ static const char *spec_program(const struct buf *spec)
 
 /* Everything between a ready keeper and a running command. */
 static int start_on(struct local *l, const struct launched *launched, struct compose *c,
-                    const char *cwd_path, int cwd, int input, nacre_error *err)
+                    const char *cwd_path, int cwd, int input, struct buf *spec, nacre_error *err)
 {
     char run_path[PATH_MAX + NACRE_ID_DIGITS + 8];
-    cleanup_buf struct buf spec = {0};
     snprintf(run_path, sizeof run_path, "%s/runs/%s", l->home.path,
              nacre_id_format(&launched->id).s);
     c->run_path = run_path;
-    int r = compose_spec(c, &launched->id, cwd_path, &spec, err);
+    c->successor = !l->single && launcher_wants_warm(l->launcher);
+    int r = compose_spec(c, &launched->id, cwd_path, spec, err);
     if (r < 0)
         return r;
-    int e = write_spec(l, &launched->id, &spec);
+    int e = write_spec(l, &launched->id, spec);
     if (e < 0)
         return err_sys(err, NACRE_EIO, -e, "spec", "cannot write the spec of a run in %.120s",
                        l->home.path);
     e = send_go(launched, cwd, input);
     if (e < 0)
         return err_sys(err, NACRE_EBACKEND, -e, "keeper", "cannot talk to the keeper");
-    return await_started(launched, spec_program(&spec), err);
+    return await_started(l, launched, spec_program(spec), err);
 }
 
 static int local_create(void *self, const nacre_command *command, nacre_id *ret_id,
@@ -222,11 +241,10 @@ static int local_create(void *self, const nacre_command *command, nacre_id *ret_
         r = launcher_take(l->launcher, &launched, err);
     if (r < 0)
         return r;
-    r = start_on(l, &launched, &c, cwd_path, cwd, input, err);
+    cleanup_buf struct buf spec = {0};
+    r = start_on(l, &launched, &c, cwd_path, cwd, input, &spec, err);
     if (r == 0 && command->lifetime == NACRE_LIFE_SESSION)
         remember(l, &launched.id);
-    if (!l->single)
-        launcher_refill(l->launcher);
     launcher_reap(l->launcher, 0);
     if (r < 0 || !ret_watch) {
         *ret_id = launched.id;
@@ -236,8 +254,14 @@ static int local_create(void *self, const nacre_command *command, nacre_id *ret_
     struct local_watch *w;
     r = local_watch_new(l->runs_fd, &launched.id, TAKE_FD(launched.sock), 0, &w, err);
     *ret_id = launched.id;
-    *ret_watch = r < 0 ? NULL : local_watch_publish(w);
-    return 0;
+    if (r < 0)
+        return r;
+    local_watch_give_spec(w, &spec);
+    *ret_watch = local_watch_publish(w);
+    if (*ret_watch)
+        return 0;
+    local_watch_free(w);
+    return err_set(err, NACRE_ENOMEM, "out of memory");
 }
 
 static int64_t local_output(void *self, const nacre_id *id, uint64_t *cursor, unsigned streams,

@@ -5,6 +5,7 @@
 #include <nacre/error.h>
 #include <nacre/watch.h>
 
+#include "base/buf.h"
 #include "run/rundir.h"
 
 struct local_watch;
@@ -16,6 +17,9 @@ struct local_watch;
 int local_watch_new(int runs_fd, const nacre_id *id, int sock, uint64_t offset,
                     struct local_watch **ret_watch, nacre_error *err);
 void local_watch_free(struct local_watch *w);
+
+/* Gives it the spec that was composed, so that it need not be read. Takes spec's bytes over. */
+void local_watch_give_spec(struct local_watch *w, struct buf *spec);
 
 /* Waits until the run has an outcome (final = 0) or everything is over (final = 1). Output is
  * not read. NACRE_ETIMEOUT at the deadline. */

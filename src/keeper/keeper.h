@@ -75,10 +75,10 @@ struct kill_order {
 
 struct keeper {
     enum keeper_state state;
+    struct wire_hello hello;
     struct run_state st;
     struct spec_head spec;
     struct logw log;
-    struct wire_started start_result; /* why it was not started */
 
     int epoll_fd;
     int signal_fd;
@@ -98,6 +98,7 @@ struct keeper {
     pid_t main;
     bool main_reaped;
     bool proc_ours; /* /proc shows our pids */
+    bool reborn;    /* this process is the successor now */
 
     struct kill_order order;
     int64_t deadline_at; /* monotonic ns, or NEVER */
@@ -126,7 +127,7 @@ struct start_report {
 };
 
 /* setup.c: 0 or -errno; on failure everything it made is removed again. */
-int setup(struct keeper *k, const struct wire_hello *hello);
+int setup(struct keeper *k);
 /* Removes what the run leaves outside its directory, and, with all, the directory too. */
 void setup_undo(struct keeper *k, bool all);
 
@@ -143,6 +144,8 @@ void tree_signal(struct keeper *k, int signal);
 void tree_force(struct keeper *k);
 void tree_sweep(struct keeper *k);
 void tree_count_survivors(struct keeper *k);
+/* Kills and reaps whatever there is, at once; for a run that never became one. */
+void tree_end(struct keeper *k);
 /* Reaps what has ended; raises EV_EXIT and EV_EMPTY. */
 void tree_reap(struct keeper *k);
 
@@ -151,6 +154,7 @@ void drain_stream(struct keeper *k, nacre_stream stream);
 /* All that is in the pipes now, but not what keeps coming. */
 void drain_now(struct keeper *k);
 bool drain_at_eof(const struct keeper *k);
+/* Ties the log to the state, and catches what may happen to its mapping. */
 void drain_guard(struct keeper *k);
 /* Writes the state and tells whoever watches. */
 void publish(struct keeper *k);

@@ -14,18 +14,20 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
+#include "sys/calls.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
 
-#define LAUNCH_FD 3
+#define LAUNCH_FD  3
+#define REBIRTH_FD 32 /* above everything that is being moved */
 
 static struct keeper keeper;
 
 void loop_add(struct keeper *k, int fd, uint32_t events, enum tag tag, uint32_t index)
 {
     struct epoll_event event = {.events = events, .data.u64 = (uint64_t)index << 32 | tag};
-    if (epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0 && errno == ENOENT)
-        epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+    if (epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 && errno == EEXIST)
+        epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, fd, &event);
 }
 
 void loop_remove(struct keeper *k, int fd)
@@ -58,12 +60,9 @@ static void no_timers(struct keeper *k)
     k->settle_at = k->publish_at = NEVER;
 }
 
-/* Ends the tie to the host: its child exits, and ours is adopted by whoever adopts orphans. */
+/* A process of its own: nothing of the host's is left but what the library sends. */
 static void detach(void)
 {
-    pid_t pid = fork();
-    if (pid != 0)
-        _exit(pid < 0 ? 1 : 0);
     setsid();
     /* The kernel sees an exec through a descriptor and would call us by its number. */
     prctl(PR_SET_NAME, "nacre-keeper");
@@ -75,6 +74,7 @@ static void detach(void)
         if (null < 0 || dup2(null, fd) < 0)
             _exit(1);
     fd_close_from(LAUNCH_FD + 1);
+    fcntl(LAUNCH_FD, F_SETFD, FD_CLOEXEC);
 }
 
 /* Nothing but SIGKILL and SIGSTOP reaches us: `kill $PPID` is for others. */
@@ -87,38 +87,39 @@ static void shield(struct keeper *k)
     sigfillset(&mask);
     sigdelset(&mask, SIGBUS);
     sigprocmask(SIG_SETMASK, &mask, NULL);
-    drain_guard(k);
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     k->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int hear_hello(struct keeper *k, struct wire_hello *ret_hello)
+static int hear_hello(struct keeper *k)
 {
+    struct wire_hello *hello = &k->hello;
     int fds[4];
-    ssize_t n = sock_recv(k->launch_fd, ret_hello, sizeof *ret_hello, fds, ARRAY_SIZE(fds), 0);
-    if (n != sizeof *ret_hello || ret_hello->head.type != WIRE_HELLO)
+    ssize_t n = sock_recv(k->launch_fd, hello, sizeof *hello, fds, ARRAY_SIZE(fds), 0);
+    if (n != sizeof *hello || hello->head.type != WIRE_HELLO)
         return n < 0 ? (int)n : -EPROTO;
-    ret_hello->cgroup_parent[sizeof ret_hello->cgroup_parent - 1] = '\0';
+    hello->cgroup_parent[sizeof hello->cgroup_parent - 1] = '\0';
     size_t next = 0;
     k->runs_fd = fds[next++];
     k->owner_pipe = fds[next++];
-    if (ret_hello->fds & WIRE_FD_TEXT)
+    if (hello->fds & WIRE_FD_TEXT)
         k->text_fd = fds[next++];
-    if (ret_hello->fds & WIRE_FD_OWNER)
+    if (hello->fds & WIRE_FD_OWNER)
         k->owner_pidfd = fds[next++];
-    return ret_hello->head.format == RUN_FORMAT ? 0 : -EPROTO;
+    return hello->head.format == RUN_FORMAT ? 0 : -EPROTO;
 }
 
-static void say_ready(struct keeper *k, const struct wire_hello *hello, int error)
+static void say_ready(struct keeper *k, int error)
 {
     struct wire_ready ready = {
         .head = {.type = WIRE_READY, .format = RUN_FORMAT},
         .error = -error,
         .pid = getpid(),
         .start = k->st.keeper_start,
-        .child_of_host = getppid() == hello->host_pid,
+        .id = k->st.id,
+        .child_of_host = getppid() == k->hello.host_pid,
         .tier = k->st.tier,
     };
     sock_send(k->launch_fd, &ready, sizeof ready, NULL, 0, 0);
@@ -141,18 +142,59 @@ static int watch_everything(struct keeper *k)
     return 0;
 }
 
-static void say_started(struct keeper *k, int stage, int error)
+static void say_started(struct keeper *k, int stage, int error, int successor)
 {
     struct wire_started started = {
         .head = {.type = WIRE_STARTED, .format = RUN_FORMAT}, .stage = stage, .error = error};
-    sock_send(k->launch_fd, &started, sizeof started, NULL, 0, MSG_DONTWAIT);
+    sock_send(k->launch_fd, &started, sizeof started, &successor, successor >= 0, MSG_DONTWAIT);
+}
+
+/*
+ * The next keeper is a copy of this one, made while the command runs: it costs no exec, and an
+ * upgrade of the program changes nothing for a host that is up. It keeps what belongs to the
+ * session and forgets all that belongs to the run, the lock above all.
+ */
+static void be_reborn(struct keeper *k, int launch_fd)
+{
+    struct wire_hello hello = k->hello;
+    int kept[] = {launch_fd, k->runs_fd, k->owner_pipe, k->owner_pidfd, k->text_fd};
+    int at[ARRAY_SIZE(kept)];
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+        at[i] = kept[i] < 0 ? -EBADF : fcntl(kept[i], F_DUPFD_CLOEXEC, REBIRTH_FD);
+    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
+        at[i] = at[i] < 0 ? -EBADF : dup3(at[i], LAUNCH_FD + (int)i, O_CLOEXEC);
+    fd_close_from(LAUNCH_FD + (int)ARRAY_SIZE(kept));
+    setsid();
+    memset(k, 0, sizeof *k);
+    no_descriptors(k);
+    k->hello = hello;
+    k->launch_fd = at[0];
+    k->runs_fd = at[1];
+    k->owner_pipe = at[2];
+    k->owner_pidfd = at[3];
+    k->text_fd = at[4];
+    k->reborn = true;
+    k->state = ST_DONE;
+}
+
+static void announce_start(struct keeper *k)
+{
+    int pair[2] = {-EBADF, -EBADF};
+    if (k->spec.successor && sock_pair(pair) < 0)
+        pair[0] = pair[1] = -EBADF;
+    say_started(k, STAGE_NONE, 0, pair[0]);
+    close_fd(&pair[0]);
+    if (pair[1] >= 0 && sys_fork_sibling() == 0)
+        be_reborn(k, pair[1]);
+    else
+        close_fd(&pair[1]);
 }
 
 static void refuse(struct keeper *k, int stage, int error)
 {
     machine_event(k, EV_NOT_STARTED);
     if (stage != STAGE_ABANDON)
-        say_started(k, stage, error);
+        say_started(k, stage, error, -EBADF);
 }
 
 /* The start pipe ended in silence: the child is the command now. */
@@ -167,13 +209,15 @@ static void on_started(struct keeper *k)
     if (k->spec.input != NACRE_STDIN_PIPE)
         close_fd(&k->in_fd);
     close_fd(&k->spec_fd);
-    close_fd(&k->text_fd);
     machine_event(k, EV_STARTED);
+    announce_start(k);
+    if (k->reborn)
+        return;
+    close_fd(&k->text_fd);
     if (k->st.kept) {
         loop_close(k, &k->owner_pipe);
         loop_close(k, &k->owner_pidfd);
     }
-    say_started(k, STAGE_NONE, 0);
     fd_set_nonblock(k->launch_fd);
     ctl_add(k, TAKE_FD(k->launch_fd), true);
 }
@@ -193,9 +237,10 @@ static void on_start_pipe(struct keeper *k)
 
 static void on_signal(struct keeper *k)
 {
-    struct signalfd_siginfo info[8];
-    while (read(k->signal_fd, info, sizeof info) > 0)
-        ;
+    /* One is pending at most: signals of a kind do not queue. */
+    struct signalfd_siginfo info;
+    if (read(k->signal_fd, &info, sizeof info) < 0)
+        return;
     /* The child's report, or its silence, was there before its exit. */
     if (k->state == ST_WARM && k->start_pipe >= 0)
         on_start_pipe(k);
@@ -207,8 +252,10 @@ static void on_owner_gone(struct keeper *k)
 {
     loop_close(k, &k->owner_pipe);
     loop_close(k, &k->owner_pidfd);
-    /* What ended before its owner did ended by itself. */
-    if (k->state != ST_WARM)
+    /* What was started or ended before its owner went was started or ended by itself. */
+    if (k->state == ST_WARM && k->start_pipe >= 0)
+        on_start_pipe(k);
+    if (k->state != ST_WARM && k->state != ST_DONE)
         tree_reap(k);
     machine_event(k, EV_OWNER_GONE);
 }
@@ -260,10 +307,28 @@ static void loop(struct keeper *k)
     }
 }
 
+/* From the preparation of a run to its end. */
+static int keep(struct keeper *k)
+{
+    no_timers(k);
+    shield(k);
+    int r = k->reborn ? 0 : hear_hello(k);
+    k->reborn = false;
+    k->state = ST_WARM;
+    if (r == 0)
+        r = setup(k);
+    if (r == 0)
+        r = watch_everything(k);
+    drain_guard(k);
+    say_ready(k, r);
+    if (r == 0)
+        loop(k);
+    return r;
+}
+
 int main(void)
 {
     struct keeper *k = &keeper;
-    struct wire_hello hello;
     struct stat st;
     if (fstat(LAUNCH_FD, &st) < 0 || !S_ISSOCK(st.st_mode)) {
         fputs("nacre-keeper is started by nacre, not by hand; see nacre(1).\n", stderr);
@@ -271,17 +336,10 @@ int main(void)
     }
     detach();
     no_descriptors(k);
-    no_timers(k);
     k->launch_fd = LAUNCH_FD;
-    fcntl(LAUNCH_FD, F_SETFD, FD_CLOEXEC);
-    shield(k);
-    int r = hear_hello(k, &hello);
-    if (r == 0)
-        r = setup(k, &hello);
-    if (r == 0)
-        r = watch_everything(k);
-    say_ready(k, &hello, r);
-    if (r == 0)
-        loop(k);
+    int r;
+    do
+        r = keep(k);
+    while (k->reborn);
     return r < 0;
 }

@@ -1,12 +1,10 @@
 /* Everything a run needs before it can start: directory, lock, socket, pipes, cgroup, child. */
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/defs.h"
@@ -78,18 +76,19 @@ static void close_ends(struct stub_ends *ends)
     close_fd(&ends->start);
 }
 
-static void open_cgroup(struct keeper *k, const struct wire_hello *hello)
+static void open_cgroup(struct keeper *k)
 {
+    const char *parent = k->hello.cgroup_parent;
     if (k->st.tier != NACRE_TIER_CGROUP)
         return;
     char name[64];
     snprintf(name, sizeof name, "nacre-%s", nacre_id_format(&k->st.id).s);
-    if (hello->cgroup_parent[0])
-        k->cgroup_fd = cgroup_create(hello->cgroup_parent, name);
+    if (parent[0])
+        k->cgroup_fd = cgroup_create(parent, name);
     if (k->cgroup_fd < 0)
         k->st.tier = NACRE_TIER_SUBREAPER;
     else
-        snprintf(k->st.cgroup, sizeof k->st.cgroup, "%.440s/%s", hello->cgroup_parent, name);
+        snprintf(k->st.cgroup, sizeof k->st.cgroup, "%.440s/%s", parent, name);
 }
 
 static void close_cgroup(struct keeper *k)
@@ -146,19 +145,23 @@ static int identify(struct keeper *k)
     return 0;
 }
 
-int setup(struct keeper *k, const struct wire_hello *hello)
+int setup(struct keeper *k)
 {
     struct stub_ends ends = {-EBADF, -EBADF, -EBADF, -EBADF};
-    state_init(&k->st, &hello->id, &hello->session);
+    nacre_id id;
+    int r = host_random(&id, sizeof id);
+    if (r < 0)
+        return r;
+    state_init(&k->st, &id, &k->hello.session);
     k->st.keeper_pid = getpid();
-    k->st.tier = hello->tier;
+    k->st.tier = k->hello.tier;
     if (k->st.tier < NACRE_TIER_GROUP && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         k->st.tier = NACRE_TIER_GROUP;
-    int r = make_directory(k);
+    r = make_directory(k);
     if (r == 0)
         r = open_streams(k, &ends);
     if (r == 0) {
-        open_cgroup(k, hello);
+        open_cgroup(k);
         k->main = fork_stub(k, &ends);
         r = MIN(k->main, 0);
     }
@@ -174,11 +177,8 @@ int setup(struct keeper *k, const struct wire_hello *hello)
 
 void setup_undo(struct keeper *k, bool all)
 {
-    if (all && k->main > 0 && !k->main_reaped) {
-        /* Only a dead child lets go of its cgroup. */
-        kill(k->main, SIGKILL);
-        (void)RETRY(waitpid(k->main, NULL, 0));
-    }
+    if (all && k->main > 0)
+        tree_end(k);
     close_cgroup(k);
     if (k->dir_fd < 0)
         return;

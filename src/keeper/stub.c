@@ -6,10 +6,9 @@
  * Only this process is between fork and exec here, alone in its address space: any function may
  * be called, but nothing is allocated.
  */
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,12 +21,19 @@
 #include "sys/fd.h"
 #include "sys/sock.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
 /* Descriptors that must survive the exec for a moment; the preload or the wrapper closes them. */
 #define TEXT_FD       3
 #define PRELOAD_FD    4
 #define REPORT_FD     10
 #define TEXT_ENV_MAX  ((size_t)96 * 1024) /* MAX_ARG_STRLEN is 128 KiB */
 #define PRELOAD_SPACE 8192
+#define SPEC_SPACE    ((size_t)24 * 1024)
+#define POINTERS      512
+#define STACK_USED    ((size_t)16 * 1024)
 #define EXTRA_ENTRIES 8
 
 /*
@@ -43,6 +49,8 @@ static char sh_long[] = "eval \"exec 3<&-;$(cat <&3)\"";
 
 static char preload_entry[PRELOAD_SPACE];
 static char run_entry[PRELOAD_SPACE];
+
+static _Alignas(struct spec_head) char spec_space[SPEC_SPACE];
 
 static int report_fd;
 
@@ -72,6 +80,50 @@ static void become_session(const struct keeper *k, pid_t parent, const struct st
     close(ends->err);
 }
 
+/* Room for that many pointers, already there if they are not too many. */
+static char **pointer_space(size_t count)
+{
+    static char *space[POINTERS];
+    if (count <= POINTERS)
+        return space;
+    void *map = mmap(NULL, count * sizeof(char *), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        give_up(STAGE_EXEC, errno);
+    return map;
+}
+
+/*
+ * Takes the page faults of the way to the exec now, while nobody waits: those of the program's
+ * text, and of what will be written to. Where the kernel does not know the call they come later.
+ */
+static void warm_up(void)
+{
+    extern char __executable_start, etext;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = (uintptr_t)&__executable_start & ~(page - 1);
+    uintptr_t to = (uintptr_t)&etext;
+    madvise((void *)from, to - from, MADV_POPULATE_READ);
+    explicit_bzero(spec_space, sizeof spec_space);
+    explicit_bzero(preload_entry, sizeof preload_entry);
+    explicit_bzero(run_entry, sizeof run_entry);
+    explicit_bzero(pointer_space(1), POINTERS * sizeof(char *));
+    char stack[STACK_USED];
+    explicit_bzero(stack, sizeof stack);
+}
+
+/* A spec of the usual size goes to memory that is there already. */
+static int load_spec(int fd, struct spec *ret_spec)
+{
+    ssize_t n = fd_pread_all(fd, spec_space, sizeof spec_space, 0);
+    if (n < 0)
+        return (int)n;
+    if ((size_t)n == sizeof spec_space)
+        return spec_map(fd, ret_spec);
+    *ret_spec = (struct spec){.head = (const void *)spec_space, .size = (size_t)n};
+    return spec_check(spec_space, (size_t)n);
+}
+
 static void wait_for_go(const struct keeper *k, int *ret_cwd, int *ret_input)
 {
     struct wire_go go;
@@ -88,8 +140,7 @@ static void place_input(const struct spec_head *spec, const struct stub_ends *en
     int fd = -EBADF;
     switch ((nacre_stdin)spec->input) {
     case NACRE_STDIN_NULL:
-        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        break;
+        return; /* it is, since the keeper was made */
     case NACRE_STDIN_PIPE:
         fd = ends->in;
         break;
@@ -115,33 +166,6 @@ static void take_over(const struct spec_head *spec)
     }
     if (getpriority(PRIO_PROCESS, 0) != spec->nice)
         setpriority(PRIO_PROCESS, 0, spec->nice);
-}
-
-/* Whether a program is dynamically linked, for this very kind of machine: only then does its
- * loader read LD_PRELOAD. */
-static bool takes_preload(const char *program)
-{
-    _Alignas(ElfW(Ehdr)) char buf[4096];
-    cleanup_close int fd = open(program, O_RDONLY | O_CLOEXEC);
-    cleanup_close int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    ElfW(Ehdr) ours;
-    if (fd < 0 || self < 0 || fd_read_all(self, &ours, sizeof ours) != sizeof ours)
-        return false;
-    ssize_t n = fd_read_all(fd, buf, sizeof buf);
-    const ElfW(Ehdr) *elf = (const void *)buf;
-    if (n < (ssize_t)sizeof *elf || memcmp(elf->e_ident, ours.e_ident, EI_VERSION) != 0 ||
-        elf->e_machine != ours.e_machine || elf->e_phentsize != sizeof(ElfW(Phdr)))
-        return false;
-    for (int i = 0; i < elf->e_phnum; i++) {
-        size_t at = elf->e_phoff + (size_t)i * sizeof(ElfW(Phdr));
-        ElfW(Phdr) header;
-        if (at + sizeof header > (size_t)n)
-            return false;
-        memcpy(&header, buf + at, sizeof header);
-        if (header.p_type == PT_INTERP)
-            return true;
-    }
-    return false;
 }
 
 static const char *after_prefix(const char *entry, const char *prefix)
@@ -171,10 +195,9 @@ static void add_all(struct strings *strings, const char *s, uint32_t count)
 /* Puts our preload in front of whatever the environment already asks for. */
 static bool add_preload(const struct keeper *k, const struct spec *spec, struct strings *env)
 {
-    const char *program = spec_string(spec, spec->head->program);
     const char *theirs = NULL;
     size_t slot = env->count;
-    if (k->text_fd < 0 || !takes_preload(program))
+    if (k->text_fd < 0 || !spec->head->preload)
         return false;
     for (size_t i = 0; i < env->count; i++) {
         const char *value = after_prefix(env->list[i], "LD_PRELOAD=");
@@ -235,11 +258,7 @@ static void seal(bool text, bool preload, int preload_fd)
 static void execute(const struct keeper *k, const struct spec *spec)
 {
     const struct spec_head *head = spec->head;
-    size_t slots = (size_t)head->argc + head->envc + (size_t)EXTRA_ENTRIES * 2;
-    char **pointers = mmap(NULL, slots * sizeof(char *), PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pointers == MAP_FAILED)
-        give_up(STAGE_EXEC, errno);
+    char **pointers = pointer_space((size_t)head->argc + head->envc + (size_t)EXTRA_ENTRIES * 2);
     struct strings argv = {.list = pointers};
     struct strings env = {.list = pointers + head->argc + EXTRA_ENTRIES};
     add_all(&env, spec_string(spec, head->env), head->envc);
@@ -266,8 +285,9 @@ _Noreturn void stub_main(struct keeper *k, const struct stub_ends *ends)
     int cwd, input;
     struct spec spec;
     become_session(k, k->st.keeper_pid, ends);
+    warm_up();
     wait_for_go(k, &cwd, &input);
-    int r = spec_map(k->spec_fd, &spec);
+    int r = load_spec(k->spec_fd, &spec);
     if (r < 0)
         give_up(STAGE_SPEC, -r);
     place_input(spec.head, ends, input);

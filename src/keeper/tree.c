@@ -3,6 +3,7 @@
  * forks is its descendant for ever, and "no child left" is the proof that nothing is. A cgroup
  * makes the kill atomic; the sweep does the same in rounds.
  */
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -109,6 +110,25 @@ void tree_force(struct keeper *k)
     tree_sweep(k);
 }
 
+/* The child may have become the command in the last moment, and may have forked. */
+void tree_end(struct keeper *k)
+{
+    int64_t deadline = clock_mono_ns() + PROOF_NS;
+    while (clock_mono_ns() < deadline) {
+        if (k->cgroup_fd >= 0)
+            cgroup_kill(k->cgroup_fd);
+        kill(k->main, SIGKILL);
+        if (k->proc_ours)
+            proc_tree(getpid(), scan, TREE_MAX, kill_one, NULL);
+        pid_t pid;
+        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+            ;
+        if (pid < 0 && errno == ECHILD)
+            return;
+        poll(NULL, 0, 1);
+    }
+}
+
 void tree_count_survivors(struct keeper *k)
 {
     size_t alive = k->proc_ours ? proc_tree(getpid(), scan, TREE_MAX, NULL, NULL) : 1;
@@ -121,7 +141,7 @@ void tree_count_survivors(struct keeper *k)
 static void read_pipestatus(struct keeper *k)
 {
     char text[256];
-    if (fd_slurp_at(k->dir_fd, "pipestatus", text, sizeof text) <= 0)
+    if (!k->spec.pipeline || fd_slurp_at(k->dir_fd, "pipestatus", text, sizeof text) <= 0)
         return;
     unlinkat(k->dir_fd, "pipestatus", 0);
     int count = 0;

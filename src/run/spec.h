@@ -40,8 +40,10 @@ struct spec_head {
     uint32_t input;
     uint32_t umask;
     int32_t nice;
+    uint32_t successor; /* the keeper shall make the next one ready */
+    uint32_t preload;   /* the program's loader reads LD_PRELOAD */
+    uint32_t pipeline;  /* the text has a pipe in it: its PIPESTATUS is of interest */
     int32_t owner_pid;
-    uint64_t owner_start;
     struct spec_limit limits[SPEC_LIMITS];
     /* Offsets of strings; argv and env are argc and envc consecutive ones. */
     uint32_t program; /* what to execute */

@@ -18,7 +18,8 @@ enum wire_type {
                             of enum wire_hello_fds that are marked present */
     WIRE_READY = 2,      /* keeper: the directory is made, the child waits */
     WIRE_GO = 3,         /* library: the spec is written. fds: cwd [, stdin] */
-    WIRE_STARTED = 4,    /* keeper: it runs, or why it does not */
+    WIRE_STARTED = 4,    /* keeper: it runs, or why it does not. fd: if the spec asked for a
+                            successor, the socket of the next keeper, which gets ready */
     WIRE_WATCH = 5,      /* library: tell me what happens */
     WIRE_EVENT = 6,      /* keeper: something happened; the state tells what */
     WIRE_KILL = 7,       /* library */
@@ -52,7 +53,6 @@ struct wire_head {
 
 struct wire_hello {
     struct wire_head head;
-    nacre_id id;
     nacre_id session;
     uint32_t tier; /* the best one to try */
     uint32_t fds;  /* of enum wire_hello_fds */
@@ -66,6 +66,7 @@ struct wire_ready {
     int32_t error; /* errno, 0 = ready */
     int32_t pid;
     uint64_t start;
+    nacre_id id;            /* of the run that is prepared */
     uint32_t child_of_host; /* the host is PID 1 or a subreaper and must reap the keeper */
     uint32_t tier;
 };

@@ -35,10 +35,13 @@ int nacre_run(nacre_session *session, const nacre_command *command, int64_t wait
     if (r < 0)
         return r;
     int waited = await_answer(watch, wait_ms, reterr);
+    if (waited == 0 || waited == NACRE_ETIMEOUT) {
+        /* Right after a start nothing may have been heard yet. */
+        r = nacre_watch_record(watch, ret_record, waited == 0 ? reterr : NULL);
+        if (r == NACRE_EBUSY)
+            r = nacre_get(session, &id, ret_record, reterr);
+    }
     nacre_watch_close(watch);
-    if (waited < 0 && waited != NACRE_ETIMEOUT)
-        return waited;
-    r = nacre_get(session, &id, ret_record, reterr);
     return r < 0 ? r : waited;
 }
 

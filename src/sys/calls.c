@@ -45,6 +45,11 @@ pid_t sys_fork_into(int cgroup_fd)
     return (pid_t)result(syscall(SYS_clone3, &args, sizeof args));
 }
 
+pid_t sys_fork_sibling(void)
+{
+    return (pid_t)result(syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+}
+
 ssize_t sys_getdents(int fd, void *buf, size_t size)
 {
     return result(syscall(SYS_getdents64, fd, buf, size));

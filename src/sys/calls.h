@@ -19,6 +19,9 @@ int sys_close_range(unsigned first, unsigned last, unsigned flags);
  */
 pid_t sys_fork_into(int cgroup_fd);
 
+/* fork() whose child becomes a sibling of ours instead; the same rule. */
+pid_t sys_fork_sibling(void);
+
 /* One stretch of directory entries, without malloc; see sys/fd.h for a walk. */
 ssize_t sys_getdents(int fd, void *buf, size_t size);
 

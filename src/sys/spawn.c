@@ -20,15 +20,16 @@ struct order {
     char *const *argv;
     char *const *env;
     const char *path; /* the same program by another road, where execveat is refused */
+    char *stack;      /* of the second process */
     int error;
 };
 
 /*
- * Runs in the memory of the host, which stands still until the exec, on a stack of its own, with
- * all signals blocked: only system calls from here on. The host's handlers cannot run, since the
- * signals stay blocked until the exec has removed them.
+ * Both functions run in the memory of the host, which stands still until the exec, on stacks of
+ * their own, with all signals blocked: only system calls from here on. The host's handlers cannot
+ * run, since the signals stay blocked until the exec has removed them.
  */
-NO_SANITIZE static int child(void *data)
+NO_SANITIZE static int grandchild(void *data)
 {
     struct order *order = data;
     if (order->pass_fd == PASS_FD)
@@ -43,19 +44,32 @@ failed:
     _exit(127);
 }
 
-pid_t spawn_quiet(int exec_fd, int pass_fd, const char *name, char *const *env)
+/* Never executes anything, so that it keeps its lack of an exit signal to the end. */
+NO_SANITIZE static int child(void *data)
 {
-    _Alignas(16) char stack[CHILD_STACK];
+    struct order *order = data;
+    char *top = order->stack + CHILD_STACK;
+    pid_t pid = clone(grandchild, top, CLONE_VM | CLONE_VFORK | SIGCHLD, order);
+    if (pid < 0)
+        order->error = errno;
+    else if (order->error)
+        waitpid(pid, NULL, 0); /* the exec failed: leave no zombie to whoever adopts it */
+    _exit(0);
+}
+
+int spawn_orphan(int exec_fd, int pass_fd, const char *name, char *const *env)
+{
+    _Alignas(16) char stacks[2 * CHILD_STACK];
     char path[32];
     char *argv[] = {(char *)name, NULL};
-    snprintf(path, sizeof path, "/proc/self/fd/%d", exec_fd);
     /* dup2() in the child must not hit the program's own descriptor. */
     cleanup_close int program = exec_fd == PASS_FD ? fcntl(exec_fd, F_DUPFD_CLOEXEC, 4) : -EBADF;
     struct order order = {.exec_fd = program >= 0 ? program : exec_fd,
                           .pass_fd = pass_fd,
                           .argv = argv,
                           .env = env,
-                          .path = path};
+                          .path = path,
+                          .stack = stacks};
     snprintf(path, sizeof path, "/proc/self/fd/%d", order.exec_fd);
     sigset_t all, before;
     int cancel;
@@ -63,20 +77,12 @@ pid_t spawn_quiet(int exec_fd, int pass_fd, const char *name, char *const *env)
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     /* No exit signal: nothing for a SIGCHLD handler or waitpid(-1) to meet. */
-    pid_t pid = clone(child, stack + sizeof stack, CLONE_VM | CLONE_VFORK, &order);
-    int error = pid < 0 ? errno : order.error;
+    pid_t pid = clone(child, stacks + sizeof stacks, CLONE_VM | CLONE_VFORK, &order);
+    if (pid < 0)
+        order.error = errno;
+    else
+        (void)RETRY(waitpid(pid, NULL, __WALL));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_setcancelstate(cancel, NULL);
-    if (error) {
-        if (pid > 0)
-            spawn_reap(pid);
-        return -error;
-    }
-    return pid;
-}
-
-void spawn_reap(pid_t pid)
-{
-    int status;
-    (void)RETRY(waitpid(pid, &status, __WALL));
+    return -order.error;
 }

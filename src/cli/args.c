@@ -1,0 +1,219 @@
+#include "cli/args.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/defs.h"
+#include "cli/out.h"
+
+#define SECONDS_MAX INT64_C(1000000000)
+
+bool parse_count(const char *text, uint64_t *ret)
+{
+    uint64_t value = 0;
+    if (*text == '\0')
+        return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9')
+            return false;
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    }
+    *ret = value;
+    return true;
+}
+
+int64_t parse_seconds(const char *text)
+{
+    size_t whole = strspn(text, "0123456789");
+    const char *fraction = text + whole;
+    size_t digits = 0;
+    if (*fraction == '.')
+        digits = strspn(++fraction, "0123456789");
+    if (whole + digits == 0 || fraction[digits] != '\0')
+        return -1;
+
+    int64_t ms = 0;
+    for (size_t i = 0; i < whole; i++) {
+        ms = ms * 10 + (text[i] - '0') * 1000;
+        if (ms > SECONDS_MAX * 1000)
+            return -1;
+    }
+    int64_t unit = 1000;
+    bool more = false;
+    for (size_t i = 0; i < digits; i++) {
+        unit /= 10;
+        ms += (fraction[i] - '0') * unit;
+        more |= unit == 0 && fraction[i] != '0';
+    }
+    return ms + more; /* rounded up: the smallest time is not none at all */
+}
+
+/* Steps (insert, remove, replace, swap neighbours) from one word to another. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { LONGEST = 31 };
+    size_t m = strlen(a), n = strlen(b);
+    if (m > LONGEST || n > LONGEST)
+        return LONGEST;
+    uint8_t d[LONGEST + 1][LONGEST + 1];
+    for (size_t i = 0; i <= m; i++)
+        d[i][0] = (uint8_t)i;
+    for (size_t j = 0; j <= n; j++)
+        d[0][j] = (uint8_t)j;
+    for (size_t i = 1; i <= m; i++) {
+        for (size_t j = 1; j <= n; j++) {
+            uint8_t best = (uint8_t)(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            best = MIN(best, (uint8_t)(MIN(d[i - 1][j], d[i][j - 1]) + 1));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = MIN(best, (uint8_t)(d[i - 2][j - 2] + 1));
+            d[i][j] = best;
+        }
+    }
+    return d[m][n];
+}
+
+bool is_near(const char *word, const char *name)
+{
+    size_t length = strlen(word);
+    if (length >= 2 && strncmp(word, name, length) == 0)
+        return true;
+    return length >= 2 && distance(word, name) <= MAX(length / 3, (size_t)1);
+}
+
+static const struct option *find_option(const struct verb *verb, const char *name, size_t length)
+{
+    for (const struct option *o = verb->options; o->name; o++)
+        if (strlen(o->name) == length && memcmp(o->name, name, length) == 0)
+            return o;
+    return NULL;
+}
+
+static int unknown_option(const struct verb *verb, const char *word)
+{
+    int length = (int)strcspn(word, "=");
+    for (const struct option *o = verb->options; o->name; o++)
+        if (strncmp(word, "--", 2) == 0 && is_near(word + 2, o->name))
+            return usage_error("%s: unknown option \"%.*s\"; did you mean --%s?", verb->name,
+                               length, word, o->name);
+    return usage_error("%s: unknown option \"%.*s\"; see \"nacre help %s\"", verb->name, length,
+                       word, verb->name);
+}
+
+static int add_to_list(const char ***list, int argc, const char *value)
+{
+    if (!*list && !(*list = calloc((size_t)argc + 1, sizeof **list)))
+        return failure("out of memory");
+    size_t n = 0;
+    while ((*list)[n])
+        n++;
+    (*list)[n] = value;
+    return STATUS_OK;
+}
+
+static int set_option(const struct verb *verb, const struct option *o, void *options, int argc,
+                      const char *value)
+{
+    void *field = (char *)options + o->offset;
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        return STATUS_OK;
+    case OPTION_TEXT:
+        *(const char **)field = value;
+        return STATUS_OK;
+    case OPTION_LIST:
+        return add_to_list(field, argc, value);
+    case OPTION_SECONDS: {
+        int64_t ms = parse_seconds(value);
+        if (ms < 0 || (ms == 0 && o->not_zero))
+            return usage_error("%s: --%s takes seconds%s, such as 0.5 or 60, up to %lld; got "
+                               "\"%s\"",
+                               verb->name, o->name, o->not_zero ? " above 0" : "",
+                               (long long)SECONDS_MAX, value);
+        *(int64_t *)field = ms;
+        return STATUS_OK;
+    }
+    case OPTION_COUNT: {
+        uint64_t count;
+        if (!parse_count(value, &count) || (count == 0 && o->not_zero))
+            return usage_error("%s: --%s takes a whole number%s; got \"%s\"", verb->name, o->name,
+                               o->not_zero ? " above 0" : "", value);
+        *(uint64_t *)field = count;
+        return STATUS_OK;
+    }
+    }
+    return STATUS_USAGE;
+}
+
+/* One argument that begins with a dash, and the next one if it is its value; *i moves along. */
+static int take_option(const struct verb *verb, void *options, int argc, char **argv, int *i)
+{
+    char *word = argv[*i];
+    char *equals = strchr(word, '=');
+    const struct option *o = NULL;
+    if (strncmp(word, "--", 2) == 0)
+        o = find_option(verb, word + 2, (equals ? (size_t)(equals - word) : strlen(word)) - 2);
+    if (!o)
+        return unknown_option(verb, word);
+
+    const char *value = equals ? equals + 1 : NULL;
+    if (o->kind == OPTION_FLAG && value)
+        return usage_error("%s: --%s takes no value", verb->name, o->name);
+    if (o->kind != OPTION_FLAG && !value) {
+        if (*i + 1 >= argc)
+            return usage_error("%s: --%s needs a value: --%s %s", verb->name, o->name, o->name,
+                               o->value);
+        value = argv[++*i];
+    }
+    return set_option(verb, o, options, argc, value);
+}
+
+static int check_words(const struct verb *verb, const struct args *args)
+{
+    if (args->count < verb->min_words)
+        return usage_error("%s: an argument is missing: nacre %s [OPTION]... %s%s", verb->name,
+                           verb->name, verb->is_command ? "-- " : "", verb->words);
+    if (args->count > verb->max_words)
+        return usage_error("%s: \"%s\" is one argument too many; see \"nacre help %s\"", verb->name,
+                           args->words[verb->max_words], verb->name);
+    return STATUS_OK;
+}
+
+int args_parse(const struct verb *verb, int argc, char **argv, struct args *ret)
+{
+    *ret = (struct args){.words = argv};
+    ret->options = calloc(1, MAX(verb->options_size, (size_t)1));
+    if (!ret->options)
+        return failure("out of memory");
+    if (verb->defaults)
+        memcpy(ret->options, verb->defaults, verb->options_size);
+
+    bool only_words = false;
+    for (int i = 0; i < argc; i++) {
+        char *word = argv[i];
+        if (only_words || word[0] != '-' || strcmp(word, "-") == 0) {
+            argv[ret->count++] = word;
+            only_words |= verb->is_command;
+        } else if (strcmp(word, "--") == 0) {
+            only_words = true;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            ret->help = true;
+            return STATUS_OK;
+        } else {
+            int r = take_option(verb, ret->options, argc, argv, &i);
+            if (r != STATUS_OK)
+                return r;
+        }
+    }
+    return check_words(verb, ret);
+}
+
+void args_done(const struct verb *verb, struct args *args)
+{
+    for (const struct option *o = verb->options; args->options && o->name; o++)
+        if (o->kind == OPTION_LIST)
+            free(*(void **)((char *)args->options + o->offset));
+    free(args->options);
+}

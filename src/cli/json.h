@@ -1,0 +1,21 @@
+/* Records as JSON, for programs: the field names are those of the documentation. */
+#ifndef NACRE_CLI_JSON_H
+#define NACRE_CLI_JSON_H
+
+#include <stddef.h>
+
+#include <jansson.h>
+
+#include <nacre/record.h>
+
+/* Text of a stranger, with what is not UTF-8 replaced. NULL if out of memory. */
+json_t *json_text(const char *text, size_t size);
+
+/* NULL if out of memory. */
+json_t *json_record(const nacre_record *record);
+
+/* Prints a value, which it takes, as one indented document; NULL is "out of memory". Returns the
+ * status to exit with. */
+int print_json(json_t *value);
+
+#endif

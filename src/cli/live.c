@@ -1,0 +1,220 @@
+#include "cli/live.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+
+#define FLUSH_MS 200 /* for the last output to come and go, once the tree has been ended */
+
+/* A write this small does not block after poll() said that there is room in a pipe. */
+#define SAFE_WRITE 4096
+
+static void *ender_main(void *userdata)
+{
+    struct ender *e = userdata;
+    nacre_kill(e->session, &e->id, &e->options, &e->result, NULL);
+    eventfd_write(e->done_fd, 1);
+    return NULL;
+}
+
+static void ender_start(struct live *l, bool cancel)
+{
+    struct ender *e = &l->ender;
+    if (e->started)
+        return;
+    e->session = l->session;
+    e->id = l->id;
+    e->options = (nacre_kill_options)NACRE_KILL_OPTIONS_INIT;
+    e->options.cancel = cancel;
+    e->started = true;
+    if (pthread_create(&e->thread, NULL, ender_main, e) != 0) {
+        e->thread = pthread_self();
+        ender_main(e);
+    }
+}
+
+static void ender_join(struct ender *e)
+{
+    if (!e->started || e->done)
+        return;
+    if (!pthread_equal(e->thread, pthread_self()))
+        pthread_join(e->thread, NULL);
+    e->done = true;
+}
+
+static int stop_signals(sigset_t *ret)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    sigemptyset(ret);
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) < 0)
+            return -errno;
+        if (action.sa_handler != SIG_IGN)
+            sigaddset(ret, signals[i]);
+    }
+    return 0;
+}
+
+int live_init(struct live *l, nacre_session *session, bool copying)
+{
+    *l = (struct live){.session = session, .copying = copying, .signal_fd = -EBADF};
+    l->ender.done_fd = -EBADF;
+
+    sigset_t set;
+    int r = stop_signals(&set);
+    if (r < 0)
+        return r;
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
+        return -errno;
+    l->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (l->signal_fd < 0)
+        return -errno;
+    l->ender.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return l->ender.done_fd < 0 ? -errno : 0;
+}
+
+void live_done(struct live *l)
+{
+    ender_join(&l->ender);
+    nacre_watch_close(l->watch);
+    close_fd(&l->signal_fd);
+    close_fd(&l->ender.done_fd);
+}
+
+/* The first signal ends the tree with the usual grace; Ctrl-C while that goes on ends the grace. */
+static void take_signals(struct live *l)
+{
+    struct signalfd_siginfo info;
+    while (RETRY(read(l->signal_fd, &info, sizeof info)) == sizeof info) {
+        bool insist = l->ender.started && info.ssi_signo == SIGINT;
+        if (l->signal == 0)
+            l->signal = (int)info.ssi_signo;
+        ender_start(l, true);
+        if (insist) {
+            nacre_kill_options now = NACRE_KILL_OPTIONS_INIT;
+            now.signal = SIGKILL;
+            now.cancel = 1;
+            nacre_kill(l->session, &l->id, &now, NULL, NULL);
+        }
+    }
+}
+
+static bool pending(const struct live *l)
+{
+    return l->written < l->size;
+}
+
+static void stop_copying(struct live *l)
+{
+    l->copying = false;
+    l->written = l->size = 0;
+}
+
+static void write_some(struct live *l)
+{
+    size_t size = MIN(l->size - l->written, (size_t)SAFE_WRITE);
+    ssize_t n = RETRY(write(l->target, l->data + l->written, size));
+    if (n >= 0) {
+        l->written += (size_t)n;
+        return;
+    }
+    if (errno == EAGAIN)
+        return;
+    if (errno != EPIPE)
+        l->write_errno = errno;
+    else if (l->signal == 0)
+        l->signal = SIGPIPE;
+    stop_copying(l);
+    ender_start(l, true);
+}
+
+static int take_event(struct live *l, nacre_error *reterr)
+{
+    nacre_event event = {0};
+    int r = nacre_watch_next(l->watch, l->data, sizeof l->data, &event, reterr);
+    if (r < 0)
+        return r;
+    l->idle = event.kind == NACRE_EVENT_NONE || event.kind == NACRE_EVENT_END;
+    if (event.kind == NACRE_EVENT_OUTPUT && l->copying) {
+        l->target = event.piece.stream == NACRE_STDERR ? STDERR_FILENO : STDOUT_FILENO;
+        l->size = event.piece.size;
+        l->written = 0;
+    }
+    l->ended |= event.kind == NACRE_EVENT_END;
+    l->settled |= event.kind == NACRE_EVENT_SETTLED || l->ended;
+    return 0;
+}
+
+/* Waits for whatever can happen next; only looks if there is more to read at once. */
+static int wait_step(struct live *l)
+{
+    enum { SIGNALS, ENDER, DATA };
+    struct pollfd fds[] = {
+        [SIGNALS] = {.fd = l->signal_fd, .events = POLLIN},
+        [ENDER] = {.fd = l->ender.done ? -1 : l->ender.done_fd, .events = POLLIN},
+        [DATA] = {.fd = l->ended ? -1 : nacre_watch_fd(l->watch), .events = POLLIN},
+    };
+    if (pending(l))
+        fds[DATA] = (struct pollfd){.fd = l->target, .events = POLLOUT};
+    int timeout = !pending(l) && !l->idle ? 0 : l->ender.done ? FLUSH_MS : -1;
+    int n = RETRY(poll(fds, ARRAY_SIZE(fds), timeout));
+    if (n < 0)
+        return -errno;
+    if (n == 0 && timeout > 0) {
+        stop_copying(l);
+        l->gave_up = true;
+    }
+    if (fds[SIGNALS].revents)
+        take_signals(l);
+    if (fds[ENDER].revents)
+        ender_join(&l->ender);
+    if (fds[DATA].revents && pending(l))
+        write_some(l);
+    return 0;
+}
+
+/* Takes events and waits by turns, until done says so. */
+static int go_on(struct live *l, bool (*done)(const struct live *l), nacre_error *reterr)
+{
+    while (!done(l)) {
+        int r = pending(l) ? 0 : take_event(l, reterr);
+        if (r < 0)
+            return r;
+        if (done(l))
+            break;
+        r = wait_step(l);
+        if (r < 0)
+            return err_sys(reterr, NACRE_EIO, -r, "poll", "cannot wait for the command");
+    }
+    return 0;
+}
+
+static bool answered(const struct live *l)
+{
+    if (pending(l))
+        return false;
+    return l->ender.started ? l->ender.done && (l->ended || l->gave_up) : l->settled;
+}
+
+static bool tree_ended(const struct live *l)
+{
+    return l->ender.done;
+}
+
+int live_follow(struct live *l, nacre_error *reterr)
+{
+    return go_on(l, answered, reterr);
+}
+
+int live_end(struct live *l, nacre_error *reterr)
+{
+    stop_copying(l);
+    ender_start(l, false);
+    return go_on(l, tree_ended, reterr);
+}

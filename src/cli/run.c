@@ -1,0 +1,281 @@
+/* nacre run: a command in the foreground, live, with everything it started ended at its end. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <nacre/nacre.h>
+
+#include "base/err.h"
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/json.h"
+#include "cli/live.h"
+#include "cli/out.h"
+#include "cli/shells.h"
+#include "view/summary.h"
+
+#define JSON_OUTPUT_MAX ((size_t)1 << 20)
+
+struct run_options {
+    int64_t timeout_ms;
+    const char *cwd;
+    const char **env;
+    const char *input;
+    const char *shell;
+    bool summary;
+    bool json;
+};
+
+static int open_input(const char *path, int *ret_fd)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return failure("run: cannot read %s: %s", path, err_text(errno));
+    if (S_ISDIR(st.st_mode))
+        return failure("run: cannot read %s: it is a directory", path);
+    *ret_fd = TAKE_FD(fd);
+    return STATUS_OK;
+}
+
+/* Ends this process the way the signal would have, now that all else is done: a shell that runs
+ * us in a loop must see that Ctrl-C was meant for the loop, too. */
+static void die_by_signal(int number)
+{
+    sigset_t set;
+    struct sigaction deadly = {.sa_handler = SIG_DFL};
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    sigaction(number, &deadly, NULL);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static int64_t read_log(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
+                        nacre_piece *ret_piece)
+{
+    struct live *l = self;
+    return nacre_read(l->session, &l->id, cursor, streams, buf, size, ret_piece, NULL);
+}
+
+static int print_summary(struct live *l, const nacre_record *record)
+{
+    struct buf text cleanup_buf;
+    buf_init(&text, SUMMARY_BUDGET + SUMMARY_FRAME_MAX);
+    int r = summary_write(&text, record, SUMMARY_BUDGET, read_log, l);
+    if (r < 0)
+        return failure("cannot read the output back (code %d)", r);
+    fwrite(text.data, 1, text.len, stdout);
+    return finish_output(STATUS_OK);
+}
+
+static int print_record(struct live *l, const nacre_record *record)
+{
+    nacre_snapshot snapshot = {0};
+    nacre_error error = NACRE_ERROR_INIT;
+    if (nacre_output(l->session, &l->id, NACRE_BOTH, JSON_OUTPUT_MAX, &snapshot, &error) < 0)
+        return library_failure(&error);
+    uint64_t all = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
+    json_t *value = json_record(record);
+    json_object_set_new(value, "output", json_text(snapshot.data, snapshot.size));
+    json_object_set_new(value, "output_omitted",
+                        json_integer((json_int_t)(all - MIN(all, (uint64_t)snapshot.size))));
+    free(snapshot.data);
+    return finish_output(print_json(value));
+}
+
+/* What a person who only saw the output go by would not know. */
+static int explain(const nacre_record *record)
+{
+    switch (record->outcome) {
+    case NACRE_TIMED_OUT:
+        say("timed out after %.15gs; the command and everything it started were ended",
+            (double)record->timeout_ms / 1000);
+        break;
+    case NACRE_KILLED:
+        say("the command was killed from outside");
+        break;
+    case NACRE_LOST:
+        say("the keeper of the command vanished; how the command ended is not known");
+        break;
+    default:
+        break;
+    }
+    return STATUS_OK;
+}
+
+static int exit_status(const nacre_record *record)
+{
+    switch (record->outcome) {
+    case NACRE_EXITED:
+        return record->exit_code;
+    case NACRE_SIGNALED:
+        return STATUS_SIGNAL + record->signal;
+    case NACRE_TIMED_OUT:
+        return STATUS_TIMEOUT;
+    case NACRE_KILLED:
+    case NACRE_CANCELLED:
+        return STATUS_SIGNAL + (record->signal > 0 ? record->signal : SIGTERM);
+    default:
+        return STATUS_FAILED;
+    }
+}
+
+/* "sleep 60, pid 123; sleep 61, pid 124" */
+static int name_leftovers(struct buf *b, const nacre_record *record)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < record->leftover_count; i++) {
+        const nacre_process *process = &record->leftover[i];
+        if (i > 0)
+            r = buf_str(b, "; ");
+        if (r == 0)
+            r = append_line(b, process->command, 60);
+        if (r == 0)
+            r = buf_printf(b, ", pid %d", (int)process->pid);
+    }
+    return r;
+}
+
+static void say_what_was_ended(const nacre_record *record, const nacre_kill_result *result)
+{
+    struct buf names cleanup_buf;
+    buf_init(&names, 8192);
+    bool left_behind = record->outcome == NACRE_EXITED || record->outcome == NACRE_SIGNALED;
+    if (left_behind && result->was_alive && record->leftover_count > 0 &&
+        name_leftovers(&names, record) == 0)
+        say("ended %d %s the command left behind (%s)", record->leftover_count,
+            PROCESSES(record->leftover_count), names.data);
+    if (result->survivors > 0)
+        say("%d %s could not be ended, the first is pid %d", result->survivors,
+            PROCESSES(result->survivors), (int)result->survivor_pids[0]);
+}
+
+/* From the start of the command to the status to exit with. */
+static int follow(const struct run_options *o, struct live *l)
+{
+    nacre_error error = NACRE_ERROR_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    if (live_follow(l, &error) < 0 || nacre_get(l->session, &l->id, &record, &error) < 0)
+        return library_failure(&error);
+    if (l->write_errno != 0)
+        return failure("cannot write the output: %s", err_text(l->write_errno));
+
+    int status = STATUS_OK;
+    if (l->signal != SIGPIPE)
+        status = o->summary ? print_summary(l, &record)
+                 : o->json  ? print_record(l, &record)
+                            : explain(&record);
+    if (record.tree == NACRE_TREE_ALIVE && !l->ender.started && live_end(l, &error) < 0)
+        return library_failure(&error);
+    if (l->signal != SIGPIPE)
+        say_what_was_ended(&record, &l->ender.result);
+    return status != STATUS_OK ? status : exit_status(&record);
+}
+
+static int run_command(const struct run_options *o, const nacre_command *command)
+{
+    nacre_error error = NACRE_ERROR_INIT;
+    nacre_session *session = NULL;
+    int status = open_session(&session);
+    if (status != STATUS_OK)
+        return status;
+
+    static struct live live;
+    int r = live_init(&live, session, !o->summary && !o->json);
+    if (r < 0)
+        status = failure("run: cannot prepare for signals: %s", err_text(-r));
+    else if (nacre_start(session, command, &live.id, &live.watch, &error) < 0)
+        status = library_failure(&error);
+    else
+        status = follow(o, &live);
+    live_done(&live);
+    nacre_close(session, NULL);
+    if (live.signal != 0) {
+        fflush(stdout);
+        die_by_signal(live.signal);
+        return STATUS_SIGNAL + live.signal;
+    }
+    return status;
+}
+
+static int run(const void *options, char **words, size_t count)
+{
+    const struct run_options *o = options;
+    if (o->summary && o->json)
+        return usage_error("run: --summary and --json exclude each other");
+    int status = check_env("run", (const char *const *)o->env);
+    if (status != STATUS_OK)
+        return status;
+    cleanup_free char *text = join_words(words, count);
+    if (!text)
+        return STATUS_FAILED;
+
+    nacre_command command = NACRE_COMMAND_INIT;
+    command.text = text;
+    command.shell = o->shell;
+    command.cwd = o->cwd;
+    command.env = (const char *const *)o->env;
+    command.timeout_ms = o->timeout_ms;
+
+    cleanup_close int input = -EBADF;
+    if (o->input) {
+        bool ours = strcmp(o->input, "-") == 0;
+        if (!ours && (status = open_input(o->input, &input)) != STATUS_OK)
+            return status;
+        command.input = NACRE_STDIN_FD;
+        command.input_fd = ours ? STDIN_FILENO : input;
+    }
+    return run_command(o, &command);
+}
+
+static const struct option options[] = {
+    {"timeout", "S", "end it after S seconds, with everything it started", OPTION_SECONDS, true,
+     offsetof(struct run_options, timeout_ms)},
+    {"cwd", "D", "the directory to run it in", OPTION_TEXT, false,
+     offsetof(struct run_options, cwd)},
+    {"env", "K=V", "set a variable in its environment; may be repeated", OPTION_LIST, false,
+     offsetof(struct run_options, env)},
+    {"stdin", "FILE|-", "its input, - for ours; without this it reads nothing", OPTION_TEXT, false,
+     offsetof(struct run_options, input)},
+    {"shell", "SH", "the shell that reads the command (bash if there is one, else sh)", OPTION_TEXT,
+     false, offsetof(struct run_options, shell)},
+    {"summary", NULL, "at its end print what a model would see, instead of the output", OPTION_FLAG,
+     false, offsetof(struct run_options, summary)},
+    {"json", NULL, "at its end print its record and up to 1 MiB of output as JSON", OPTION_FLAG,
+     false, offsetof(struct run_options, json)},
+    {0},
+};
+
+const struct verb verb_run = {
+    .name = "run",
+    .words = "COMMAND",
+    .summary = "run a command, show its output live, return its exit code",
+    .details =
+        "COMMAND is one shell command, normally one argument; several are joined by blanks.\n"
+        "nacre run answers when the command has exited, not when its pipes are closed. What the\n"
+        "command left running is then ended and named on stderr.\n"
+        "\n"
+        "Ctrl-C, SIGTERM and SIGHUP end the command with everything it started: SIGTERM, two\n"
+        "seconds, SIGKILL; a second Ctrl-C is SIGKILL at once.\n"
+        "\n"
+        "exit status:\n"
+        "  that of the command\n"
+        "  128+N   the command was ended by signal N, or nacre run was\n"
+        "  124     the time was over\n"
+        "  1       nacre itself failed: the command could not be started, or the output written\n"
+        "  2       the arguments make no sense\n"
+        "\n"
+        "examples:\n"
+        "  nacre run -- 'make -j2 test 2>&1 | tail -40'\n"
+        "  nacre run --timeout 60 --cwd web --env CI=1 --summary -- 'npm test'\n",
+    .options = options,
+    .options_size = sizeof(struct run_options),
+    .min_words = 1,
+    .max_words = SIZE_MAX,
+    .is_command = true,
+    .run = run,
+};

@@ -1,0 +1,28 @@
+/* Getting at shells: the session of one invocation, and the ids people type. */
+#ifndef NACRE_CLI_SHELLS_H
+#define NACRE_CLI_SHELLS_H
+
+#include <nacre/nacre.h>
+
+#include "cli/cli.h"
+
+/* Each says what is wrong itself and returns the status to exit with. */
+int open_session(nacre_session **ret_session);
+int check_ids(char **words, size_t count);
+int find_shell(nacre_session *session, const char *word, nacre_id *ret_id);
+
+static inline void close_session(nacre_session **session)
+{
+    nacre_close(*session, NULL);
+}
+
+#define cleanup_session __attribute__((cleanup(close_session)))
+#define cleanup_record  __attribute__((cleanup(nacre_record_done)))
+#define cleanup_watch   __attribute__((cleanup(close_watch)))
+
+static inline void close_watch(nacre_watch **watch)
+{
+    nacre_watch_close(*watch);
+}
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * Reading bytes of strangers as UTF-8. What is not valid becomes U+FFFD, one for each maximal
+ * part of a character, as the Unicode standard recommends.
+ */
+#ifndef NACRE_VIEW_UTF8_H
+#define NACRE_VIEW_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define UTF8_INVALID     UINT32_MAX
+#define UTF8_REPLACEMENT "\xef\xbf\xbd"
+
+/*
+ * The length of the character at s, 1 to 4, and its code point. An invalid sequence has the
+ * length of its maximal part and the code point UTF8_INVALID. 0 if the bytes end inside a
+ * character that more bytes could complete, and if size is 0.
+ */
+size_t utf8_next(const char *s, size_t size, uint32_t *ret_point);
+
+/* How many bytes at s, at most 3, can only be the rest of a character that began before. */
+size_t utf8_torn(const char *s, size_t size);
+
+/* Appends text with its invalid parts replaced, an unfinished last character among them. */
+int utf8_clean(struct buf *b, const char *s, size_t size);
+
+/* The number of bytes that utf8_clean() would append. */
+size_t utf8_clean_size(const char *s, size_t size);
+
+#endif

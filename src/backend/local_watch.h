@@ -21,8 +21,8 @@ void local_watch_free(struct local_watch *w);
 /* Gives it the spec that was composed, so that it need not be read. Takes spec's bytes over. */
 void local_watch_give_spec(struct local_watch *w, struct buf *spec);
 
-/* Waits until the run has an outcome (final = 0) or everything is over (final = 1). Output is
- * not read. NACRE_ETIMEOUT at the deadline. */
+/* Waits until the run has an outcome (final = 0) or everything is over and its keeper has left
+ * (final = 1). Output is not read. NACRE_ETIMEOUT at the deadline. */
 int local_watch_until(struct local_watch *w, int final, int64_t timeout_ms, nacre_error *err);
 
 /* The same as a public watch, which takes w over. NULL if out of memory. */

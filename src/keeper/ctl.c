@@ -10,6 +10,14 @@
 #include "sys/fd.h"
 #include "sys/sock.h"
 
+/* The last message of each connection, apart from the rest: most pages are never touched. */
+static struct wire_input messages[CONN_MAX];
+
+static struct wire_input *message_of(const struct keeper *k, const struct conn *c)
+{
+    return &messages[c - k->conns];
+}
+
 static struct wire_head head(enum wire_type type)
 {
     return (struct wire_head){.type = type, .format = RUN_FORMAT};
@@ -96,10 +104,11 @@ static void input_done(struct keeper *k, struct conn *c, int error)
 /* Writes what the pipe takes; false if the rest has to wait. */
 static bool feed(struct keeper *k, struct conn *c)
 {
+    const struct wire_input *input = message_of(k, c);
     bool open = k->in_fd >= 0;
-    while (k->in_fd >= 0 && c->input_done < c->input.size) {
-        const char *rest = c->input.data + c->input_done;
-        ssize_t n = RETRY(write(k->in_fd, rest, c->input.size - c->input_done));
+    while (k->in_fd >= 0 && c->input_done < input->size) {
+        const char *rest = input->data + c->input_done;
+        ssize_t n = RETRY(write(k->in_fd, rest, input->size - c->input_done));
         if (n < 0 && errno == EAGAIN)
             return false;
         if (n < 0)
@@ -107,9 +116,9 @@ static bool feed(struct keeper *k, struct conn *c)
         else
             c->input_done += (uint32_t)n;
     }
-    if (c->input.eof)
+    if (input->eof)
         loop_close(k, &k->in_fd);
-    input_done(k, c, !open || c->input_done < c->input.size ? EPIPE : 0);
+    input_done(k, c, !open || c->input_done < input->size ? EPIPE : 0);
     return true;
 }
 
@@ -160,46 +169,44 @@ static bool signal_is_valid(int signal)
     return signal > 0 && signal < NSIG;
 }
 
+/* False if the message makes no sense. */
+static bool obey(struct keeper *k, struct conn *c, const struct wire_input *message, size_t size)
+{
+    struct wire_kill request;
+    switch (message->head.type) {
+    case WIRE_WATCH:
+        c->watching = true;
+        tell(k, c);
+        return true;
+    case WIRE_KILL:
+        memcpy(&request, message, sizeof request);
+        if (size != sizeof request || !signal_is_valid(request.signal) ||
+            request.reason > NACRE_REASON_OWNER)
+            return false;
+        on_kill(k, c, &request);
+        return true;
+    case WIRE_INPUT:
+        if (size < offsetof(struct wire_input, data) ||
+            size != offsetof(struct wire_input, data) + message->size)
+            return false;
+        on_input(k, c);
+        return true;
+    default:
+        return false;
+    }
+}
+
 void ctl_readable(struct keeper *k, struct conn *c)
 {
-    union {
-        struct wire_head head;
-        struct wire_kill kill;
-    } message;
+    struct wire_input *message = message_of(k, c);
     if (c->input_waits) {
         drop(k, c); /* the client hung up: nobody waits for the rest */
         return;
     }
-    /* The largest message goes straight to where it will be needed. */
-    ssize_t n = sock_recv(c->fd, &c->input, sizeof c->input, NULL, 0, MSG_DONTWAIT);
+    ssize_t n = sock_recv(c->fd, message, sizeof *message, NULL, 0, MSG_DONTWAIT);
     if (n == -EAGAIN)
         return;
-    if (n < (ssize_t)sizeof message.head || c->input.head.format > RUN_FORMAT) {
+    if (n < (ssize_t)sizeof message->head || message->head.format > RUN_FORMAT ||
+        !obey(k, c, message, (size_t)n))
         drop(k, c);
-        return;
-    }
-    switch (c->input.head.type) {
-    case WIRE_WATCH:
-        c->watching = true;
-        tell(k, c);
-        return;
-    case WIRE_KILL:
-        memcpy(&message.kill, &c->input, sizeof message.kill);
-        if ((size_t)n == sizeof message.kill && signal_is_valid(message.kill.signal) &&
-            message.kill.reason <= NACRE_REASON_OWNER) {
-            on_kill(k, c, &message.kill);
-            return;
-        }
-        break;
-    case WIRE_INPUT:
-        if ((size_t)n >= offsetof(struct wire_input, data) &&
-            (size_t)n == offsetof(struct wire_input, data) + c->input.size) {
-            on_input(k, c);
-            return;
-        }
-        break;
-    default:
-        break;
-    }
-    drop(k, c);
 }

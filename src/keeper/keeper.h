@@ -63,7 +63,6 @@ struct conn {
     bool kill_waits;     /* wants to hear how the kill ended */
     bool input_waits;    /* has input that the pipe did not take yet */
     uint32_t input_done; /* bytes of it taken */
-    struct wire_input input;
 };
 
 /* What a kill request asks for. */

@@ -1,0 +1,104 @@
+/*
+ * What a command costs: `true` through the library, from the call to the answer, against
+ * posix_spawn with two pipes and waitpid of the same shell. The two alternate, so that both see
+ * the same machine. Then the same from a host that has touched 1 GiB.
+ */
+#include "bench.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define ROUNDS 600
+#define WARM   20
+#define GIB    ((size_t)1 << 30)
+
+static double spawn_once(const char *shell)
+{
+    double start = now_us();
+    int out[2], err[2], status;
+    char *argv[] = {(char *)shell, (char *)"-c", (char *)"true", NULL};
+    char buf[256];
+    pid_t pid;
+    posix_spawn_file_actions_t actions;
+    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
+        die("pipe", NULL);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+    posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+    if (posix_spawn(&pid, shell, &actions, NULL, argv, environ) != 0)
+        die("posix_spawn", NULL);
+    posix_spawn_file_actions_destroy(&actions);
+    close(out[1]);
+    close(err[1]);
+    waitpid(pid, &status, 0);
+    while (read(out[0], buf, sizeof buf) > 0 || read(err[0], buf, sizeof buf) > 0)
+        ;
+    close(out[0]);
+    close(err[0]);
+    return now_us() - start;
+}
+
+static double run_once(nacre_session *session, const char *shell, nacre_record *record)
+{
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_error err;
+    command.text = "true";
+    command.shell = shell;
+    double start = now_us();
+    if (nacre_run(session, &command, -1, record, &err) < 0)
+        die("run", &err);
+    double took = now_us() - start;
+    if (record->outcome != NACRE_EXITED || record->exit_code != 0)
+        die("true did not exit with 0", NULL);
+    return took;
+}
+
+struct pair {
+    double spawn;
+    double run;
+};
+
+static struct pair measure(nacre_session *session, const char *shell)
+{
+    static double spawns[ROUNDS], runs[ROUNDS];
+    nacre_record record = NACRE_RECORD_INIT;
+    for (int i = -WARM; i < ROUNDS; i++) {
+        double spawn = spawn_once(shell);
+        double run = run_once(session, shell, &record);
+        if (i < 0)
+            continue;
+        spawns[i] = spawn;
+        runs[i] = run;
+    }
+    nacre_record_done(&record);
+    return (struct pair){percentile(spawns, ROUNDS, 50), percentile(runs, ROUNDS, 50)};
+}
+
+static void report(const char *what, struct pair p)
+{
+    char measured[64];
+    snprintf(measured, sizeof measured, "%.0f us against %.0f us", p.run, p.spawn);
+    row(what, measured, p.run / p.spawn, "x", 1.15, 0);
+}
+
+int main(void)
+{
+    nacre_session *session = open_session();
+    struct pair small = measure(session, "/bin/bash");
+    report("true, bash, against posix_spawn (p50)", small);
+    report("true, sh, against posix_spawn (p50)", measure(session, "/bin/sh"));
+    char *memory = mmap(NULL, GIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        die("mmap", NULL);
+    madvise(memory, GIB, MADV_NOHUGEPAGE);
+    memset(memory, 1, GIB);
+    struct pair large = measure(session, "/bin/bash");
+    char measured[64];
+    /* Against the spawn of the same minutes, so that a change of the machine's mood cancels. */
+    double ratio = large.run / large.spawn / (small.run / small.spawn);
+    snprintf(measured, sizeof measured, "%.0f us against %.0f us", large.run, small.run);
+    row("the same from a host of 1 GiB", measured, ratio, "x", 1.1, 0);
+    return nacre_close(session, NULL) != 0;
+}

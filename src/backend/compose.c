@@ -65,8 +65,8 @@ int compose_cwd(const struct compose *c, char **ret_path, nacre_error *err)
     const char *wanted = c->command->cwd ? c->command->cwd : c->cwd ? c->cwd : ".";
     int fd = open(wanted, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(err, NACRE_ESTART, errno, "chdir", "cannot use the directory \"%.150s\"",
-                       wanted);
+        return err_sys(err, errno == EMFILE || errno == ENFILE ? NACRE_ELIMIT : NACRE_ESTART, errno,
+                       "chdir", "cannot use the directory \"%.150s\"", wanted);
     fd = fd_lift_consume(fd);
     char link[32], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -231,7 +231,7 @@ static void put_command(struct layout *l, const nacre_command *command, struct s
         head->kind = strcmp(base_name(program), "bash") == 0 ? SPEC_BASH : SPEC_SH;
         head->preload = takes_preload(program);
         head->pipeline = strchr(command->text, '|') != NULL;
-        put(l, base_name(program));
+        put(l, command->shell && *command->shell ? command->shell : base_name(program));
         head->argc = 1;
         return;
     }

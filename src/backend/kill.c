@@ -13,6 +13,7 @@
 #define ACK_MS   1000 /* a keeper that lives answers at once */
 #define PROOF_MS 7000 /* what SIGKILL and its proof may take */
 #define RETRY_MS 5
+#define DOOR_MS  1500 /* a keeper that lives opens its door within this */
 
 static void fill_result(const struct run_state *state, nacre_kill_result *ret_result)
 {
@@ -103,7 +104,7 @@ int kill_run(const struct run *run, const nacre_kill_options *options,
     int r = check(options, err);
     if (r < 0)
         return r;
-    int64_t deadline = clock_deadline(MAX(options->grace_ms, INT64_C(0)) + 2L * PROOF_MS);
+    int64_t deadline = clock_deadline(DOOR_MS);
     for (;;) {
         r = sweep_state(run, &state, err);
         if (r < 0)
@@ -118,10 +119,10 @@ int kill_run(const struct run *run, const nacre_kill_options *options,
         if (r < 0)
             return err_sys(err, r == -EMFILE ? NACRE_ELIMIT : NACRE_EBACKEND, -r, "kill",
                            "cannot reach the keeper of shell %s", nacre_id_short(&run->id).s);
-        /* It closed the door: it is about to be final, or has too many visitors. */
+        /* The door is closed: it is about to be final, or has too many visitors, or somebody
+         * removed the socket. */
         if (clock_left_ms(deadline) == 0)
-            return err_set(err, NACRE_EBUSY, "the keeper of shell %s does not answer",
-                           nacre_id_short(&run->id).s);
+            return kill_deaf(run, ret_result, err);
         poll(NULL, 0, RETRY_MS);
     }
 }

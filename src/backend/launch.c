@@ -113,19 +113,6 @@ void launched_drop(struct launched *launched)
     close_fd(&launched->sock);
 }
 
-/* Says goodbye to a keeper that was not used and waits until it has cleaned up. */
-static void dismiss(struct launched *launched)
-{
-    char byte;
-    int64_t deadline = clock_deadline(FAREWELL_MS);
-    shutdown(launched->sock, SHUT_WR);
-    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
-    while (poll(&poller, 1, clock_left_ms(deadline)) > 0)
-        if (recv(launched->sock, &byte, 1, MSG_DONTWAIT) <= 0)
-            break;
-    launched_drop(launched);
-}
-
 static int say_hello(struct launcher *l, const struct launched *launched)
 {
     struct wire_hello hello = {
@@ -195,6 +182,28 @@ static void adopt(struct launcher *l, pid_t pid)
     l->adopted[l->adopted_count++] = pid;
 }
 
+static void note_ready(struct launcher *l, const struct wire_ready *ready, ssize_t size)
+{
+    if (size == sizeof *ready && ready->head.type == WIRE_READY && ready->child_of_host)
+        adopt(l, ready->pid);
+}
+
+/* Says goodbye to a keeper that was not used and waits until it has cleaned up. */
+static void dismiss(struct launcher *l, struct launched *launched)
+{
+    struct wire_ready ready;
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    int64_t deadline = clock_deadline(FAREWELL_MS);
+    shutdown(launched->sock, SHUT_WR);
+    while (poll(&poller, 1, clock_left_ms(deadline)) > 0) {
+        ssize_t n = sock_recv(launched->sock, &ready, sizeof ready, NULL, 0, MSG_DONTWAIT);
+        if (n <= 0)
+            break;
+        note_ready(l, &ready, n);
+    }
+    launched_drop(launched);
+}
+
 /* Waits for the keeper's word that everything is prepared. */
 static int await_ready(struct launcher *l, struct launched *launched, nacre_error *err)
 {
@@ -206,7 +215,9 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
                -EAGAIN &&
            clock_left_ms(deadline) != 0)
         poll(&poller, 1, clock_left_ms(deadline));
-    if (got < (ssize_t)sizeof ready.head || ready.head.type != WIRE_READY)
+    /* One of another format may say more than we can take; its head is enough to tell. */
+    bool heard = got == -EMSGSIZE || got >= (ssize_t)sizeof ready.head;
+    if (!heard || ready.head.type != WIRE_READY)
         return err_set(err, NACRE_EBACKEND,
                        "nacre-keeper did not get ready: it ended, or is not the one that belongs "
                        "to this library; check the installation");
@@ -215,8 +226,7 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
                        "nacre-keeper speaks format %u and this library format %u; install the "
                        "two together",
                        ready.head.format, RUN_FORMAT);
-    if (ready.child_of_host)
-        adopt(l, ready.pid);
+    note_ready(l, &ready, got);
     launched->id = ready.id;
     if (ready.error)
         return err_sys(err,
@@ -245,7 +255,7 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
         usable = have = false;
     }
     if (have && !usable)
-        dismiss(&launched);
+        dismiss(l, &launched);
     if (!usable)
         r = launch(l, &now, &launched, err);
     if (!usable && r == 0) {
@@ -304,7 +314,7 @@ void launcher_end_session(struct launcher *l)
 {
     pthread_mutex_lock(&l->lock);
     if (l->have_warm)
-        dismiss(&l->warm);
+        dismiss(l, &l->warm);
     l->have_warm = false;
     close_fd(&l->pipe[1]);
     pthread_mutex_unlock(&l->lock);

@@ -184,8 +184,8 @@ int local_watch_until(struct local_watch *w, int final, int64_t timeout_ms, nacr
         int r = listen_to_keeper(w, err);
         if (r < 0)
             return r;
-        if (w->known && (final ? w->gone && state_is_final(&w->state)
-                               : w->state.outcome != NACRE_RUNNING))
+        if (w->known &&
+            (final ? w->gone && state_is_final(&w->state) : w->state.outcome != NACRE_RUNNING))
             return 0;
         int left = clock_left_ms(deadline);
         if (left == 0)

@@ -161,11 +161,11 @@ static int say_lost(const struct run *run, struct run_state *ret_state, nacre_er
 
 static int sweep(const struct run *run, struct run_state *ret_state, nacre_error *err)
 {
-    cleanup_close int fd = openat(run->dir, "state", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == EROFS)
+    cleanup_close int fd = fd_open_file_at(run->dir, "state", O_RDWR);
+    if (fd == -EROFS)
         return say_lost(run, ret_state, err);
     if (fd < 0)
-        return err_sys(err, NACRE_EIO, errno, "state", "cannot write the state of shell %s",
+        return err_sys(err, NACRE_EIO, -fd, "state", "cannot write the state of shell %s",
                        nacre_id_short(&run->id).s);
     int64_t deadline = clock_deadline(2L * SWEEP_MS);
     int r;

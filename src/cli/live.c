@@ -4,13 +4,15 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 
 #include "base/defs.h"
 #include "base/err.h"
 
 #define FLUSH_MS 200 /* for the last output to come and go, once the tree has been ended */
 
-/* A write this small does not block after poll() said that there is room in a pipe. */
+/* A write this small does not block after poll() said that there is room. */
 #define SAFE_WRITE 4096
 
 static void *ender_main(void *userdata)
@@ -116,10 +118,23 @@ static void stop_copying(struct live *l)
     l->written = l->size = 0;
 }
 
+/* Writes what there is room for. A write that blocks would be deaf to signals, and O_NONBLOCK is
+ * not ours to set: others share the file. Where the kernel cannot do it, a small write is safe
+ * after poll(); a file on disk takes everything. */
+static ssize_t write_without_waiting(int fd, const char *data, size_t size)
+{
+    struct iovec iov = {.iov_base = (char *)data, .iov_len = size};
+    ssize_t n = RETRY(pwritev2(fd, &iov, 1, -1, RWF_NOWAIT));
+    if (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL && errno != ESPIPE))
+        return n;
+    struct stat st;
+    bool on_disk = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    return RETRY(write(fd, data, on_disk ? size : MIN(size, (size_t)SAFE_WRITE)));
+}
+
 static void write_some(struct live *l)
 {
-    size_t size = MIN(l->size - l->written, (size_t)SAFE_WRITE);
-    ssize_t n = RETRY(write(l->target, l->data + l->written, size));
+    ssize_t n = write_without_waiting(l->target, l->data + l->written, l->size - l->written);
     if (n >= 0) {
         l->written += (size_t)n;
         return;
@@ -142,6 +157,7 @@ static int take_event(struct live *l, nacre_error *reterr)
         return r;
     l->idle = event.kind == NACRE_EVENT_NONE || event.kind == NACRE_EVENT_END;
     if (event.kind == NACRE_EVENT_OUTPUT && l->copying) {
+        l->missed += event.piece.gap_bytes;
         l->target = event.piece.stream == NACRE_STDERR ? STDERR_FILENO : STDOUT_FILENO;
         l->size = event.piece.size;
         l->written = 0;

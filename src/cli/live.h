@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <nacre/nacre.h>
 
@@ -31,6 +32,7 @@ struct live {
 
     int signal;      /* that stopped it, or SIGPIPE if nobody reads the output any more; or 0 */
     int write_errno; /* the output could not be written for another reason; or 0 */
+    uint64_t missed; /* bytes that left the log before they could be copied */
 
     int signal_fd;
     bool settled, ended; /* events of the watch */

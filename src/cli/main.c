@@ -157,5 +157,6 @@ int main(int argc, char **argv)
     if (reserve_standard_fds() < 0)
         return STATUS_FAILED;
     setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters */
-    return finish_output(dispatch(argc, argv));
+    int status = dispatch(argc, argv);
+    return status == STATUS_OK ? finish_output() : status;
 }

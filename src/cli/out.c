@@ -58,10 +58,10 @@ int library_failure(const nacre_error *error)
     return failure("%s", text);
 }
 
-int finish_output(int status)
+int finish_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
-        return status;
+        return STATUS_OK;
     return failure("cannot write to stdout: %s", err_text(errno));
 }
 

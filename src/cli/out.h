@@ -24,8 +24,8 @@ int failure(const char *fmt, ...) PRINTF(1, 2);
 /* Says what the library said. */
 int library_failure(const nacre_error *error);
 
-/* Makes sure that everything printed has left; the status, or STATUS_FAILED if it could not. */
-int finish_output(int status);
+/* Makes sure that everything printed has left; STATUS_FAILED if it could not. */
+int finish_output(void);
 
 /* Escape sequences, or "" where colours are not wanted: no terminal, or NO_COLOR is set. */
 struct paint {

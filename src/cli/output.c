@@ -105,7 +105,7 @@ static int show_piece(struct reader *r, const nacre_piece *piece, size_t size)
         show_harmless(r, piece->stream, data, size);
     else
         fwrite(data, 1, size, stdout);
-    return ferror(stdout) ? finish_output(STATUS_OK) : STATUS_OK;
+    return ferror(stdout) ? finish_output() : STATUS_OK;
 }
 
 /* Everything up to where the log ended when we came. */
@@ -142,8 +142,10 @@ static int show_as_it_comes(struct reader *r, uint64_t offset)
         if (event.kind != NACRE_EVENT_OUTPUT)
             continue;
         int status = show_piece(r, &event.piece, event.piece.size);
-        if (status != STATUS_OK || fflush(stdout) != 0)
-            return finish_output(status);
+        if (status == STATUS_OK)
+            status = finish_output();
+        if (status != STATUS_OK)
+            return status;
     }
     return STATUS_OK;
 }

@@ -69,7 +69,7 @@ static int print_summary(struct live *l, const nacre_record *record)
     if (r < 0)
         return failure("cannot read the output back (code %d)", r);
     fwrite(text.data, 1, text.len, stdout);
-    return finish_output(STATUS_OK);
+    return STATUS_OK;
 }
 
 static int print_record(struct live *l, const nacre_record *record)
@@ -84,26 +84,23 @@ static int print_record(struct live *l, const nacre_record *record)
     json_object_set_new(value, "output_omitted",
                         json_integer((json_int_t)(all - MIN(all, (uint64_t)snapshot.size))));
     free(snapshot.data);
-    return finish_output(print_json(value));
+    return print_json(value);
 }
 
-/* What a person who only saw the output go by would not know. */
-static int explain(const nacre_record *record)
+/* What somebody who only saw the output go by would not know. */
+static int explain(struct live *l, const nacre_record *record)
 {
-    switch (record->outcome) {
-    case NACRE_TIMED_OUT:
+    if (record->outcome == NACRE_TIMED_OUT)
         say("timed out after %.15gs; the command and everything it started were ended",
             (double)record->timeout_ms / 1000);
-        break;
-    case NACRE_KILLED:
+    if (record->outcome == NACRE_KILLED)
         say("the command was killed from outside");
-        break;
-    case NACRE_LOST:
+    if (record->outcome == NACRE_LOST)
         say("the keeper of the command vanished; how the command ended is not known");
-        break;
-    default:
-        break;
-    }
+    if (l->missed > 0)
+        return failure("%llu bytes of output came faster than they could be passed on, and are no "
+                       "longer in the log",
+                       (unsigned long long)l->missed);
     return STATUS_OK;
 }
 
@@ -154,6 +151,21 @@ static void say_what_was_ended(const nacre_record *record, const nacre_kill_resu
             PROCESSES(result->survivors), (int)result->survivor_pids[0]);
 }
 
+/* Gives the answer, in the form that was asked for. */
+static int answer(const struct run_options *o, struct live *l, const nacre_record *record)
+{
+    int status = o->summary ? print_summary(l, record)
+                 : o->json  ? print_record(l, record)
+                            : explain(l, record);
+    if (fflush(stdout) == 0)
+        return status;
+    if (errno != EPIPE)
+        l->write_errno = errno;
+    else if (l->signal == 0)
+        l->signal = SIGPIPE;
+    return status;
+}
+
 /* From the start of the command to the status to exit with. */
 static int follow(const struct run_options *o, struct live *l)
 {
@@ -161,19 +173,18 @@ static int follow(const struct run_options *o, struct live *l)
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
     if (live_follow(l, &error) < 0 || nacre_get(l->session, &l->id, &record, &error) < 0)
         return library_failure(&error);
-    if (l->write_errno != 0)
-        return failure("cannot write the output: %s", err_text(l->write_errno));
 
     int status = STATUS_OK;
-    if (l->signal != SIGPIPE)
-        status = o->summary ? print_summary(l, &record)
-                 : o->json  ? print_record(l, &record)
-                            : explain(&record);
+    if (l->signal != SIGPIPE && l->write_errno == 0)
+        status = answer(o, l, &record);
     if (record.tree == NACRE_TREE_ALIVE && !l->ender.started && live_end(l, &error) < 0)
         return library_failure(&error);
+    if (l->write_errno != 0)
+        return failure("cannot write to stdout: %s", err_text(l->write_errno));
     if (l->signal != SIGPIPE)
         say_what_was_ended(&record, &l->ender.result);
-    return status != STATUS_OK ? status : exit_status(&record);
+    int own = exit_status(&record);
+    return own != STATUS_OK ? own : status;
 }
 
 static int run_command(const struct run_options *o, const nacre_command *command)

@@ -23,6 +23,7 @@
 #include "run/spec.h"
 #include "run/state.h"
 #include "run/wire.h"
+#include "sys/host.h"
 #include "sys/proc.h"
 
 #define NEVER      INT64_MAX
@@ -75,6 +76,7 @@ struct kill_order {
 struct keeper {
     enum keeper_state state;
     struct wire_hello hello;
+    struct host host;
     struct run_state st;
     struct spec_head spec;
     struct logw log;

@@ -69,7 +69,8 @@ static void detach(void)
     umask(077);
     if (chdir("/") < 0)
         _exit(1);
-    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    /* Not close-on-exec: it may come to lie where it has to stay. */
+    int null = open("/dev/null", O_RDWR);
     for (int fd = 0; fd <= 2; fd++)
         if (null < 0 || dup2(null, fd) < 0)
             _exit(1);
@@ -78,7 +79,7 @@ static void detach(void)
 }
 
 /* Nothing but SIGKILL and SIGSTOP reaches us: `kill $PPID` is for others. */
-static void shield(struct keeper *k)
+static void shield(void)
 {
     struct sigaction dfl = {.sa_handler = SIG_DFL};
     for (int i = 1; i < NSIG; i++)
@@ -87,10 +88,15 @@ static void shield(struct keeper *k)
     sigfillset(&mask);
     sigdelset(&mask, SIGBUS);
     sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+static int watch_children(void)
+{
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    k->signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    int fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    return fd < 0 ? -errno : fd;
 }
 
 static int hear_hello(struct keeper *k)
@@ -157,6 +163,7 @@ static void say_started(struct keeper *k, int stage, int error, int successor)
 static void be_reborn(struct keeper *k, int launch_fd)
 {
     struct wire_hello hello = k->hello;
+    struct host host = k->host;
     int kept[] = {launch_fd, k->runs_fd, k->owner_pipe, k->owner_pidfd, k->text_fd};
     int at[ARRAY_SIZE(kept)];
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
@@ -168,6 +175,7 @@ static void be_reborn(struct keeper *k, int launch_fd)
     memset(k, 0, sizeof *k);
     no_descriptors(k);
     k->hello = hello;
+    k->host = host;
     k->launch_fd = at[0];
     k->runs_fd = at[1];
     k->owner_pipe = at[2];
@@ -307,16 +315,26 @@ static void loop(struct keeper *k)
     }
 }
 
+/* What is done once; a successor inherits it. */
+static int introduce(struct keeper *k)
+{
+    shield();
+    int r = hear_hello(k);
+    if (r == 0)
+        r = host_identify(&k->host);
+    if (r < 0)
+        say_ready(k, r);
+    return r;
+}
+
 /* From the preparation of a run to its end. */
 static int keep(struct keeper *k)
 {
     no_timers(k);
-    shield(k);
-    int r = k->reborn ? 0 : hear_hello(k);
     k->reborn = false;
     k->state = ST_WARM;
-    if (r == 0)
-        r = setup(k);
+    k->signal_fd = watch_children();
+    int r = k->signal_fd < 0 ? k->signal_fd : setup(k);
     if (r == 0)
         r = watch_everything(k);
     drain_guard(k);
@@ -337,6 +355,8 @@ int main(void)
     detach();
     no_descriptors(k);
     k->launch_fd = LAUNCH_FD;
+    if (introduce(k) < 0)
+        return 1;
     int r;
     do
         r = keep(k);

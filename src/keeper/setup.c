@@ -127,22 +127,17 @@ static pid_t fork_stub(struct keeper *k, const struct stub_ends *ends)
     return pid;
 }
 
-static int identify(struct keeper *k)
+static void identify(struct keeper *k)
 {
-    struct host host;
     struct proc_ref ref;
-    int r = host_identify(&host);
-    if (r < 0)
-        return r;
-    memcpy(k->st.boot, host.boot, sizeof host.boot);
-    k->st.pid_ns = host.pid_ns;
+    memcpy(k->st.boot, k->host.boot, sizeof k->host.boot);
+    k->st.pid_ns = k->host.pid_ns;
     k->st.main_pid = k->main;
     k->proc_ours = proc_is_ours();
     if (k->proc_ours && proc_ref(getpid(), &ref) == 0)
         k->st.keeper_start = ref.start;
     if (k->proc_ours && proc_ref(k->main, &ref) == 0)
         k->st.main_start = ref.start;
-    return 0;
 }
 
 int setup(struct keeper *k)
@@ -166,10 +161,10 @@ int setup(struct keeper *k)
         r = MIN(k->main, 0);
     }
     close_ends(&ends);
-    if (r == 0)
-        r = identify(k);
-    if (r == 0)
+    if (r == 0) {
+        identify(k);
         r = state_write(k->state_fd, &k->st);
+    }
     if (r < 0)
         setup_undo(k, true);
     return r;

@@ -8,7 +8,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,19 +20,15 @@
 #include "sys/fd.h"
 #include "sys/sock.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
 /* Descriptors that must survive the exec for a moment; the preload or the wrapper closes them. */
 #define TEXT_FD       3
 #define PRELOAD_FD    4
 #define REPORT_FD     10
 #define TEXT_ENV_MAX  ((size_t)96 * 1024) /* MAX_ARG_STRLEN is 128 KiB */
-#define PRELOAD_SPACE 8192
-#define SPEC_SPACE    ((size_t)24 * 1024)
+#define PRELOAD_SPACE 4096                /* longer ones do without the preload */
+#define SPEC_SPACE    ((size_t)12 * 1024)
 #define POINTERS      512
-#define STACK_USED    ((size_t)16 * 1024)
+#define STACK_USED    ((size_t)8 * 1024)
 #define EXTRA_ENTRIES 8
 
 /*
@@ -93,17 +88,9 @@ static char **pointer_space(size_t count)
     return map;
 }
 
-/*
- * Takes the page faults of the way to the exec now, while nobody waits: those of the program's
- * text, and of what will be written to. Where the kernel does not know the call they come later.
- */
+/* Takes the page faults of what will be written to now, while nobody waits. */
 static void warm_up(void)
 {
-    extern char __executable_start, etext;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t from = (uintptr_t)&__executable_start & ~(page - 1);
-    uintptr_t to = (uintptr_t)&etext;
-    madvise((void *)from, to - from, MADV_POPULATE_READ);
     explicit_bzero(spec_space, sizeof spec_space);
     explicit_bzero(preload_entry, sizeof preload_entry);
     explicit_bzero(run_entry, sizeof run_entry);

@@ -13,16 +13,13 @@ int logr_init(struct logr *r, int dir, int state_fd)
 {
     *r = (struct logr){
         .state_fd = state_fd, .log_fd = -EBADF, .spans_fd = -EBADF, .tail_fd = -EBADF};
-    r->log_fd = openat(dir, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    r->spans_fd = openat(dir, "spans", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (r->log_fd < 0 || r->spans_fd < 0) {
-        int saved = errno;
-        logr_done(r);
-        return -saved;
-    }
-    r->log_fd = fd_lift_consume(r->log_fd);
-    r->spans_fd = fd_lift_consume(r->spans_fd);
-    return 0;
+    r->log_fd = fd_open_file_at(dir, "log", O_RDONLY);
+    r->spans_fd = r->log_fd < 0 ? r->log_fd : fd_open_file_at(dir, "spans", O_RDONLY);
+    if (r->spans_fd >= 0)
+        return 0;
+    int cause = r->spans_fd;
+    logr_done(r);
+    return cause;
 }
 
 void logr_done(struct logr *r)
@@ -36,11 +33,8 @@ static int open_tail(struct logr *r, int dir)
 {
     if (r->tail_fd >= 0)
         return 0;
-    int fd = openat(dir, "tail", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return -errno;
-    r->tail_fd = fd_lift_consume(fd);
-    return r->tail_fd < 0 ? r->tail_fd : 0;
+    r->tail_fd = fd_open_file_at(dir, "tail", O_RDONLY);
+    return MIN(r->tail_fd, 0);
 }
 
 /* The part of the log an offset is in: its spans are numbered first to last - 1. */
@@ -248,12 +242,12 @@ int log_recover(int dir, struct log_index *index)
     /* Once the head is closed it does not grow, and what the ring has beyond cannot be told. */
     if (x.ring_size > 0 || x.end != x.head)
         return 0;
-    cleanup_close int log_fd = openat(dir, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    cleanup_close int spans_fd = openat(dir, "spans", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    cleanup_close int log_fd = fd_open_file_at(dir, "log", O_RDONLY);
+    cleanup_close int spans_fd = fd_open_file_at(dir, "spans", O_RDONLY);
     off_t size = log_fd < 0 ? -1 : lseek(log_fd, 0, SEEK_END);
     off_t spans = spans_fd < 0 ? -1 : lseek(spans_fd, 0, SEEK_END) / (off_t)SPAN_SIZE;
     if (size < 0 || spans < 0)
-        return -errno;
+        return -EBADMSG;
     uint64_t number = x.head_spans > 0 ? x.head_spans - 1 : 0;
     for (; number < (uint64_t)spans && x.end < (uint64_t)size; number++) {
         struct span span, next = {.offset = (uint64_t)size};

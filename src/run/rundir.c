@@ -32,15 +32,14 @@ int run_open(int runs_fd, const nacre_id *id, struct run *ret_run, nacre_error *
                        "cannot open the directory of shell %s", nacre_id_short(id).s);
     }
     run.dir = fd_lift_consume(run.dir);
-    run.state_fd = openat(run.dir, "state", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    run.state_fd = fd_open_file_at(run.dir, "state", O_RDONLY);
     if (run.state_fd < 0) {
-        int saved = errno;
+        int cause = -run.state_fd;
         run_close(&run);
-        return err_sys(err, NACRE_EIO, saved, "state",
+        return err_sys(err, NACRE_EIO, cause, "state",
                        "the directory of shell %s is damaged: it has no readable state",
                        nacre_id_short(id).s);
     }
-    run.state_fd = fd_lift_consume(run.state_fd);
     *ret_run = run;
     return 0;
 }
@@ -62,9 +61,9 @@ int run_read_state(const struct run *run, struct run_state *ret_state, nacre_err
 
 int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err)
 {
-    cleanup_close int fd = openat(run->dir, "spec", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int fd = fd_open_file_at(run->dir, "spec", O_RDONLY);
     struct stat st;
-    int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+    int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
     cleanup_free char *data = NULL;
     if (r == 0 && st.st_size > 0 && st.st_size <= UINT32_MAX) {
         data = malloc((size_t)st.st_size);

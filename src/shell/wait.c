@@ -49,6 +49,12 @@ static int wait_all(nacre_session *s, const nacre_id *ids, size_t count, int64_t
                     size_t *ret_index, nacre_error *reterr)
 {
     nacre_error spare;
+    /* What is wrong with any of them is said before waiting for the others. */
+    for (size_t i = 0; i < count && count > 1; i++) {
+        int r = s->ops.wait_for_exit(s->self, &ids[i], 0, reterr ? reterr : &spare);
+        if (r < 0 && r != NACRE_ETIMEOUT)
+            return r;
+    }
     for (size_t i = 0; i < count; i++) {
         int r = s->ops.wait_for_exit(s->self, &ids[i], clock_left_ms(deadline),
                                      reterr ? reterr : &spare);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/defs.h"
@@ -143,6 +144,16 @@ int fd_pwrite_all(int fd, const void *data, size_t size, off_t offset)
         done += (size_t)n;
     }
     return 0;
+}
+
+int fd_open_file_at(int dirfd, const char *name, int flags)
+{
+    struct stat st;
+    /* A FIFO would keep the open waiting for a partner. */
+    cleanup_close int fd = openat(dirfd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    return S_ISREG(st.st_mode) ? fd_lift_consume(TAKE_FD(fd)) : -EINVAL;
 }
 
 ssize_t fd_slurp_at(int dirfd, const char *path, char *buf, size_t size)

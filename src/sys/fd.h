@@ -34,6 +34,10 @@ ssize_t fd_read_all(int fd, void *buf, size_t size);
 ssize_t fd_pread_all(int fd, void *buf, size_t size, off_t offset);
 int fd_pwrite_all(int fd, const void *data, size_t size, off_t offset);
 
+/* Opens a regular file and nothing else: -EINVAL for what could block or surprise. flags are
+ * those of openat(). */
+int fd_open_file_at(int dirfd, const char *name, int flags);
+
 /* The beginning of a small file (of /proc or a cgroup), NUL-terminated; returns its length. */
 ssize_t fd_slurp_at(int dirfd, const char *path, char *buf, size_t size);
 

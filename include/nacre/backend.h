@@ -77,6 +77,7 @@ typedef struct nacre_watch_ops {
     size_t size;      /* sizeof(nacre_watch_ops) */
     int (*fd)(void *self);
     int (*next)(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *reterr);
+    void (*skip_output)(void *self);
     int (*record)(void *self, nacre_record *ret_record, nacre_error *reterr);
     void (*close)(void *self);
 } nacre_watch_ops;

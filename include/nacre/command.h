@@ -49,12 +49,16 @@ typedef struct nacre_command {
     nacre_lifetime lifetime;
     const char *name;        /* for people; may be NULL */
     const char *description; /* likewise */
+
+    int paced; /* 1 = the watch of nacre_start() sees every byte: a command that prints faster
+                  than the watch is read waits, as it would for a pipe. 0 = it never waits, and
+                  what the quota cannot hold is dropped from the middle */
 } nacre_command;
 
 #define NACRE_COMMAND_INIT                                                                         \
     {                                                                                              \
         sizeof(nacre_command), NULL, NULL, NULL, NULL, NULL, NACRE_STDIN_NULL, NULL, 0, -1, 0, -1, \
-            0, NACRE_LIFE_SESSION, NULL, NULL                                                      \
+            0, NACRE_LIFE_SESSION, NULL, NULL, 0                                                   \
     }
 
 NACRE_END_DECLS

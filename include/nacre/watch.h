@@ -57,6 +57,9 @@ NACRE_API int nacre_watch_next(nacre_watch *watch, void *buf, size_t size, nacre
 NACRE_API int nacre_watch_wait(nacre_watch *watch, int64_t timeout_ms, void *buf, size_t size,
                                nacre_event *ret_event, nacre_error *reterr);
 
+/* From now on without OUTPUT events, for who only wants to know how it ends. */
+NACRE_API void nacre_watch_skip_output(nacre_watch *watch);
+
 /*
  * The record of the shell as the watch knows it: at least as new as the last event. Cheaper than
  * nacre_get(). NACRE_EBUSY while nothing is known yet.

@@ -60,23 +60,20 @@ int compose_check(const nacre_command *command, nacre_error *err)
     return 0;
 }
 
-int compose_cwd(const struct compose *c, char **ret_path, nacre_error *err)
+int compose_cwd(const struct compose *c, char *ret_path, nacre_error *err)
 {
-    const char *wanted = c->command->cwd ? c->command->cwd : c->cwd ? c->cwd : ".";
-    int fd = open(wanted, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return err_sys(err, errno == EMFILE || errno == ENFILE ? NACRE_ELIMIT : NACRE_ESTART, errno,
-                       "chdir", "cannot use the directory \"%.150s\"", wanted);
-    fd = fd_lift_consume(fd);
-    char link[32], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    *ret_path = n < 0 ? NULL : strndup(path, (size_t)n);
-    if (!*ret_path) {
-        close(fd);
-        return err_set(err, NACRE_ENOMEM, "out of memory");
+    const char *wanted = c->command->cwd ? c->command->cwd : c->cwd ? c->cwd : "";
+    size_t used = 0;
+    if (wanted[0] != '/') {
+        if (!getcwd(ret_path, PATH_MAX))
+            return err_sys(err, NACRE_ESTART, errno, "chdir", "cannot tell the current directory");
+        used = strlen(ret_path);
     }
-    return fd;
+    int n = snprintf(ret_path + used, PATH_MAX - used, "%s%s", used && *wanted ? "/" : "", wanted);
+    if (n < 0 || (size_t)n >= PATH_MAX - used)
+        return err_sys(err, NACRE_ESTART, ENAMETOOLONG, "chdir",
+                       "cannot use the directory \"%.150s\"", wanted);
+    return 0;
 }
 
 int compose_input(const nacre_command *command, int *ret_fd, nacre_error *err)
@@ -201,6 +198,25 @@ static bool takes_preload(const char *program)
     return false;
 }
 
+/* The same, remembered for as long as the file is the same. */
+static bool takes_preload_cached(struct compose_shells *shells, const char *program)
+{
+    struct stat st;
+    if (stat(program, &st) < 0)
+        return false;
+    pthread_mutex_lock(&shells->lock);
+    if (shells->device != st.st_dev || shells->inode != st.st_ino ||
+        memcmp(&shells->changed, &st.st_ctim, sizeof st.st_ctim) != 0) {
+        shells->device = st.st_dev;
+        shells->inode = st.st_ino;
+        shells->changed = st.st_ctim;
+        shells->takes_preload = takes_preload(program);
+    }
+    bool takes = shells->takes_preload;
+    pthread_mutex_unlock(&shells->lock);
+    return takes;
+}
+
 struct layout {
     struct buf *out;
     int error;
@@ -214,8 +230,9 @@ static uint32_t put(struct layout *l, const char *s)
     return at;
 }
 
-static void put_command(struct layout *l, const nacre_command *command, struct spec_head *head)
+static void put_command(struct layout *l, const struct compose *c, struct spec_head *head)
 {
+    const nacre_command *command = c->command;
     char program[PATH_MAX];
     if (command->text)
         choose_shell(command, program);
@@ -229,7 +246,7 @@ static void put_command(struct layout *l, const nacre_command *command, struct s
     head->argv = (uint32_t)l->out->len;
     if (command->text) {
         head->kind = strcmp(base_name(program), "bash") == 0 ? SPEC_BASH : SPEC_SH;
-        head->preload = takes_preload(program);
+        head->preload = takes_preload_cached(c->shells, program);
         head->pipeline = strchr(command->text, '|') != NULL;
         put(l, command->shell && *command->shell ? command->shell : base_name(program));
         head->argc = 1;
@@ -255,10 +272,11 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.lifetime = command->lifetime;
     head.input = command->input;
     head.successor = c->successor;
+    head.paced = command->paced != 0;
     take_circumstances(&head);
     buf_init(out, SPEC_MAX);
     l.error = buf_append(out, &head, sizeof head);
-    put_command(&l, command, &head);
+    put_command(&l, c, &head);
     head.cwd = put(&l, cwd);
     head.run_path = put(&l, c->run_path);
     head.name = put(&l, command->name);

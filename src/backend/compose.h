@@ -5,12 +5,25 @@
 #include <nacre/command.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "base/buf.h"
 
+/* What is known of the program that was looked at last. */
+struct compose_shells {
+    pthread_mutex_t lock;
+    dev_t device;
+    ino_t inode;
+    struct timespec changed;
+    bool takes_preload;
+};
+
 struct compose {
     const nacre_command *command;
+    struct compose_shells *shells;
     const nacre_id *session;
     const char *cwd;      /* the session's; NULL = the host's */
     const char *run_path; /* of the run directory */
@@ -22,8 +35,8 @@ struct compose {
 /* Everything that can be wrong with a command before anything is started. */
 int compose_check(const nacre_command *command, nacre_error *err);
 
-/* Opens the directory the command will run in; *ret_path is its absolute path, to be freed. */
-int compose_cwd(const struct compose *c, char **ret_path, nacre_error *err);
+/* The absolute path of the directory the command will run in, into a buffer of PATH_MAX. */
+int compose_cwd(const struct compose *c, char *ret_path, nacre_error *err);
 
 /* The bytes of the spec file. */
 int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, struct buf *out,

@@ -46,7 +46,7 @@ struct launcher {
 
 static void identify(struct identity *ret)
 {
-    static const char *const places[] = {"mnt", "net", "user", "pid_for_children", "/"};
+    static const char *const places[] = {"mnt", "net", "user", "pid_for_children"};
     memset(ret, 0, sizeof *ret);
     ret->uid = getuid();
     ret->euid = geteuid();
@@ -54,10 +54,11 @@ static void identify(struct identity *ret)
     ret->egid = getegid();
     ret->group_count = getgroups(ARRAY_SIZE(ret->groups), ret->groups);
     cleanup_close int spaces = open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-        struct stat st;
-        ret->places[i] = fstatat(spaces, places[i], &st, 0) == 0 ? st.st_ino : 0;
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+        if (readlinkat(spaces, places[i], ret->places[i], sizeof ret->places[i]) < 0)
+            ret->places[i][0] = '?';
+    struct stat st;
+    ret->root = stat("/", &st) == 0 ? st.st_ino : 0;
 }
 
 static bool same_identity(const struct identity *a, const struct identity *b)
@@ -228,6 +229,7 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
                        ready.head.format, RUN_FORMAT);
     note_ready(l, &ready, got);
     launched->id = ready.id;
+    launched->keeper = (struct proc_ref){.pid = ready.pid, .start = ready.start};
     if (ready.error)
         return err_sys(err,
                        ready.error == EMFILE || ready.error == ENFILE ? NACRE_ELIMIT : NACRE_EIO,

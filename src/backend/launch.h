@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "sys/proc.h"
+
 struct launcher;
 
 /* What a keeper inherits and a spec cannot carry: if it changed, a warm keeper is of no use. */
@@ -21,12 +23,14 @@ struct identity {
     gid_t gid, egid;
     int group_count;
     gid_t groups[32];
-    ino_t places[5]; /* namespaces and the root directory */
+    char places[4][24]; /* namespaces, as the kernel names them */
+    ino_t root;
 };
 
 /* A keeper that is getting ready, or is. */
 struct launched {
-    nacre_id id; /* of its run; known once it is ready */
+    nacre_id id;            /* of its run; known once it is ready */
+    struct proc_ref keeper; /* likewise */
     int sock;
     struct identity identity;
 };

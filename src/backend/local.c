@@ -1,12 +1,13 @@
 /* The verbs of the local backend. */
 #include "backend/local.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "backend/client.h"
@@ -24,8 +25,9 @@
 #include "sys/fd.h"
 #include "sys/sock.h"
 
-#define STARTED_MS  10000
-#define CLOSE_SLACK 7000
+#define STARTED_MS    1000
+#define STARTED_TRIES 10
+#define CLOSE_SLACK   7000
 
 struct local {
     pthread_mutex_t lock; /* over what is opened late, and the list */
@@ -40,6 +42,7 @@ struct local {
     bool single;
     int runs_fd;
     struct launcher *launcher;
+    struct compose_shells shells;
     nacre_id *mine; /* shells that die with the session and may still be alive */
     size_t mine_count;
     size_t mine_cap;
@@ -140,19 +143,36 @@ static const char *stage_name(int stage)
     }
 }
 
-static int write_spec(const struct local *l, const nacre_id *id, const struct buf *spec)
+/* A spec that does not fit the message travels as a descriptor. */
+static int wrap_spec(const struct buf *spec)
 {
-    char path[NACRE_ID_DIGITS + 8];
-    snprintf(path, sizeof path, "%s/spec", nacre_id_format(id).s);
-    cleanup_close int fd = openat(l->runs_fd, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? -errno : fd_write_all(fd, spec->data, spec->len);
+    cleanup_close int fd = fd_lift_consume(memfd_create("spec", MFD_CLOEXEC));
+    if (fd < 0)
+        return -errno;
+    int r = fd_write_all(fd, spec->data, spec->len);
+    return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int send_go(const struct launched *launched, int cwd, int input)
+static int send_go(const struct launched *launched, const struct buf *spec, int input)
 {
-    struct wire_go go = {.head = client_head(WIRE_GO), .has_input = input >= 0};
-    int fds[2] = {cwd, input};
-    return sock_send(launched->sock, &go, sizeof go, fds, input >= 0 ? 2 : 1, 0);
+    struct wire_go go;
+    int fds[2];
+    size_t count = 0;
+    bool inside = spec->len <= sizeof go.spec;
+    cleanup_close int file = inside ? -EBADF : wrap_spec(spec);
+    if (!inside && file < 0)
+        return file;
+    go.head = client_head(WIRE_GO);
+    go.has_input = input >= 0;
+    go.size = (uint32_t)spec->len;
+    if (inside)
+        memcpy(go.spec, spec->data, spec->len);
+    if (input >= 0)
+        fds[count++] = input;
+    if (!inside)
+        fds[count++] = file;
+    size_t size = offsetof(struct wire_go, spec) + (inside ? spec->len : 0);
+    return sock_send(launched->sock, &go, size, fds, count, 0);
 }
 
 /* The keeper vanished at the start: what became of the run is found out like of any other. */
@@ -164,13 +184,38 @@ static int find_out(struct local *l, const nacre_id *id)
     return r < 0 ? r : sweep_state(&run, &state, NULL);
 }
 
-static int await_started(struct local *l, const struct launched *launched, const char *program,
+static int start_error(const struct wire_started *started, const struct buf *spec, nacre_error *err)
+{
+    const struct spec_head *head = (const void *)spec->data;
+    bool chdir = started->stage == STAGE_CHDIR;
+    return err_sys(err, NACRE_ESTART, started->error, stage_name(started->stage),
+                   chdir                          ? "cannot use the directory \"%.150s\""
+                   : started->stage == STAGE_EXEC ? "cannot execute \"%.150s\""
+                                                  : "cannot start \"%.150s\"",
+                   spec->data + (chdir ? head->cwd : head->program));
+}
+
+/* The command may stop its keeper before that has said that it started. */
+static int await_word(const struct launched *launched)
+{
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    int n = 0;
+    for (int i = 0; i < STARTED_TRIES && n == 0; i++) {
+        n = RETRY(poll(&poller, 1, STARTED_MS));
+        if (n == 0)
+            proc_kill(&launched->keeper, SIGCONT);
+    }
+    if (n == 0)
+        proc_kill(&launched->keeper, SIGKILL);
+    return n;
+}
+
+static int await_started(struct local *l, const struct launched *launched, const struct buf *spec,
                          nacre_error *err)
 {
     struct wire_started started = {0};
-    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
     int successor = -EBADF;
-    ssize_t n = RETRY(poll(&poller, 1, STARTED_MS));
+    ssize_t n = await_word(launched);
     if (n > 0)
         n = sock_recv(launched->sock, &started, sizeof started, &successor, 1, MSG_DONTWAIT);
     if (successor >= 0)
@@ -181,39 +226,26 @@ static int await_started(struct local *l, const struct launched *launched, const
                    : err_set(err, NACRE_EBACKEND,
                              "the keeper vanished before the command was started");
     if (started.stage != STAGE_NONE)
-        return err_sys(err, NACRE_ESTART, started.error, stage_name(started.stage),
-                       started.stage == STAGE_EXEC ? "cannot execute \"%.150s\""
-                                                   : "cannot start \"%.150s\"",
-                       program);
+        return start_error(&started, spec, err);
     return 0;
-}
-
-static const char *spec_program(const struct buf *spec)
-{
-    const struct spec_head *head = (const void *)spec->data;
-    return spec->data + head->program;
 }
 
 /* Everything between a ready keeper and a running command. */
 static int start_on(struct local *l, const struct launched *launched, struct compose *c,
-                    const char *cwd_path, int cwd, int input, struct buf *spec, nacre_error *err)
+                    const char *cwd, int input, struct buf *spec, nacre_error *err)
 {
     char run_path[PATH_MAX + NACRE_ID_DIGITS + 8];
     snprintf(run_path, sizeof run_path, "%s/runs/%s", l->home.path,
              nacre_id_format(&launched->id).s);
     c->run_path = run_path;
     c->successor = !l->single && launcher_wants_warm(l->launcher);
-    int r = compose_spec(c, &launched->id, cwd_path, spec, err);
+    int r = compose_spec(c, &launched->id, cwd, spec, err);
     if (r < 0)
         return r;
-    int e = write_spec(l, &launched->id, spec);
-    if (e < 0)
-        return err_sys(err, NACRE_EIO, -e, "spec", "cannot write the spec of a run in %.120s",
-                       l->home.path);
-    e = send_go(launched, cwd, input);
+    int e = send_go(launched, spec, input);
     if (e < 0)
         return err_sys(err, NACRE_EBACKEND, -e, "keeper", "cannot talk to the keeper");
-    return await_started(l, launched, spec_program(spec), err);
+    return await_started(l, launched, spec, err);
 }
 
 static int local_create(void *self, const nacre_command *command, nacre_id *ret_id,
@@ -221,19 +253,18 @@ static int local_create(void *self, const nacre_command *command, nacre_id *ret_
 {
     struct local *l = self;
     struct compose c = {.command = command,
+                        .shells = &l->shells,
                         .session = &l->session,
                         .cwd = l->cwd,
                         .grace_ms = l->grace_ms,
                         .quota = l->quota};
-    cleanup_free char *cwd_path = NULL;
+    char cwd[PATH_MAX];
     cleanup_close int input = -EBADF;
     int r = compose_check(command, err);
-    if (r < 0)
-        return r;
-    cleanup_close int cwd = compose_cwd(&c, &cwd_path, err);
-    if (cwd < 0)
-        return cwd;
-    r = compose_input(command, &input, err);
+    if (r == 0)
+        r = compose_cwd(&c, cwd, err);
+    if (r == 0)
+        r = compose_input(command, &input, err);
     if (r == 0)
         r = open_for_starting(l, err);
     struct launched launched;
@@ -242,7 +273,7 @@ static int local_create(void *self, const nacre_command *command, nacre_id *ret_
     if (r < 0)
         return r;
     cleanup_buf struct buf spec = {0};
-    r = start_on(l, &launched, &c, cwd_path, cwd, input, &spec, err);
+    r = start_on(l, &launched, &c, cwd, input, &spec, err);
     if (r == 0 && command->lifetime == NACRE_LIFE_SESSION)
         remember(l, &launched.id);
     launcher_reap(l->launcher, 0);
@@ -521,6 +552,7 @@ static void local_free(struct local *l)
     launcher_free(l->launcher);
     close_fd(&l->runs_fd);
     pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->shells.lock);
     free(l->configured);
     free(l->keeper);
     free(l->cwd);
@@ -577,6 +609,7 @@ int local_new(const struct local_options *options, nacre_backend *ret_backend, n
         return err_set(err, NACRE_ENOMEM, "out of memory");
     bool ok = true;
     pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->shells.lock, NULL);
     l->configured = copy(options->home, &ok);
     l->keeper = copy(options->keeper, &ok);
     l->cwd = copy(options->cwd, &ok);

@@ -21,6 +21,7 @@
 
 #define SLICE_MS   1000
 #define LOOK_MS    2
+#define SEEN_STEP  ((uint64_t)32 * 1024)
 #define SILENCE_NS (INT64_C(900) * NS_PER_MS)
 
 struct local_watch {
@@ -38,6 +39,7 @@ struct local_watch {
     bool told_exit;
     bool told_settled;
     struct spec spec; /* head NULL = not loaded */
+    uint64_t said;    /* of a paced run: what the keeper knows we have read */
 };
 
 static int open_run(struct local_watch *w, nacre_error *err)
@@ -226,6 +228,17 @@ static int read_piece(struct local_watch *w, void *buf, size_t size, nacre_event
     return 0;
 }
 
+/* A paced command waits for this. */
+static void say_seen(struct local_watch *w, bool caught_up)
+{
+    bool paced = w->spec.head && w->spec.head->paced && !w->gone;
+    if (!paced || w->cursor == w->said || (!caught_up && w->cursor - w->said < SEEN_STEP))
+        return;
+    struct wire_seen seen = {.head = client_head(WIRE_SEEN), .offset = w->cursor};
+    if (sock_send(w->sock, &seen, sizeof seen, NULL, 0, MSG_DONTWAIT) == 0)
+        w->said = w->cursor;
+}
+
 static int local_next(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *err)
 {
     struct local_watch *w = self;
@@ -234,6 +247,7 @@ static int local_next(void *self, void *buf, size_t size, nacre_event *ret_event
         return r;
     if (w->cursor < w->state.log.end) {
         r = read_piece(w, buf, size, ret_event, err);
+        say_seen(w, w->cursor >= w->state.log.end);
         if (r < 0 || ret_event->kind != NACRE_EVENT_NONE)
             return r;
     }
@@ -247,6 +261,13 @@ static int local_next(void *self, void *buf, size_t size, nacre_event *ret_event
         ret_event->kind = NACRE_EVENT_END;
     }
     return 0;
+}
+
+static void local_skip_output(void *self)
+{
+    struct local_watch *w = self;
+    w->cursor = UINT64_MAX;
+    say_seen(w, true);
 }
 
 static int local_record(void *self, nacre_record *ret_record, nacre_error *err)
@@ -276,6 +297,7 @@ nacre_watch *local_watch_publish(struct local_watch *w)
                                         .size = sizeof ops,
                                         .fd = local_fd,
                                         .next = local_next,
+                                        .skip_output = local_skip_output,
                                         .record = local_record,
                                         .close = local_close};
     return nacre_watch_new(&ops, w);

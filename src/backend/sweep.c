@@ -20,6 +20,7 @@
 
 #define SWEEP_MS 5000
 #define ROUND_MS 2
+#define LAST_MS  500
 
 static bool same_boot(const struct run_state *state, const struct host *host)
 {
@@ -114,6 +115,22 @@ static int record_lost(const struct run *run, int state_fd, struct run_state *st
     return state_write(state_fd, state);
 }
 
+/*
+ * A keeper lets go of its lock a moment before it is gone. One that stays has lost it to nobody:
+ * this directory is a copy, and its keeper's business is elsewhere.
+ */
+static bool keeper_lives(const struct run_state *state)
+{
+    struct proc_ref keeper = {.pid = state->keeper_pid, .start = state->keeper_start};
+    int64_t deadline = clock_deadline(LAST_MS);
+    while (proc_alive(&keeper)) {
+        if (clock_left_ms(deadline) == 0)
+            return true;
+        poll(NULL, 0, ROUND_MS);
+    }
+    return false;
+}
+
 /* With the lock in hand nobody else writes. */
 static int sweep_locked(const struct run *run, int state_fd, struct run_state *ret_state,
                         nacre_error *err)
@@ -121,7 +138,7 @@ static int sweep_locked(const struct run *run, int state_fd, struct run_state *r
     struct run_state state;
     struct host host;
     int r = state_read(state_fd, &state);
-    if (r < 0)
+    if (r < 0 || !nacre_id_equal(&state.id, &run->id))
         return run_read_state(run, ret_state, err);
     if (state_is_final(&state)) {
         *ret_state = state;
@@ -135,6 +152,10 @@ static int sweep_locked(const struct run *run, int state_fd, struct run_state *r
         return err_set(err, NACRE_EPERM,
                        "shell %s lost its keeper in another pid namespace; look at it from there",
                        nacre_id_short(&run->id).s);
+    if (!rebooted && keeper_lives(&state)) {
+        *ret_state = state;
+        return state.phase == PHASE_RUN ? 0 : NACRE_ENOTFOUND;
+    }
     if (!rebooted)
         kill_rest(&state);
     if (state.phase == PHASE_WARM) {
@@ -202,6 +223,10 @@ int sweep_by_force(const struct run *run, struct run_state *ret_state, nacre_err
     if (r < 0)
         return r;
     struct proc_ref keeper = {.pid = state.keeper_pid, .start = state.keeper_start};
+    if (lock_held(run->state_fd) == 0 && proc_alive(&keeper))
+        return err_set(err, NACRE_EBUSY,
+                       "the directory of shell %s is a copy; its keeper is not here",
+                       nacre_id_short(&run->id).s);
     if (!sweep_is_here(&state))
         return err_set(err, NACRE_EPERM, "shell %s runs in another pid namespace",
                        nacre_id_short(&run->id).s);

@@ -53,6 +53,11 @@ int nacre_watch_wait(nacre_watch *watch, int64_t timeout_ms, void *buf, size_t s
     }
 }
 
+void nacre_watch_skip_output(nacre_watch *watch)
+{
+    watch->ops->skip_output(watch->self);
+}
+
 int nacre_watch_record(nacre_watch *watch, nacre_record *ret_record, nacre_error *reterr)
 {
     return watch->ops->record(watch->self, ret_record, reterr);

@@ -22,12 +22,12 @@ static int reserve(struct buf *b, size_t extra)
     size_t need = b->len + extra + 1;
     if (need <= b->cap)
         return 0;
-    size_t cap = MAX(need, b->cap + b->cap / 2);
-    char *data = realloc(b->data, MAX(cap, (size_t)64));
+    size_t cap = MAX(MAX(need, b->cap * 2), (size_t)256);
+    char *data = realloc(b->data, cap);
     if (!data)
         return -ENOMEM;
     b->data = data;
-    b->cap = MAX(cap, (size_t)64);
+    b->cap = cap;
     b->data[b->len] = '\0';
     return 0;
 }

@@ -15,6 +15,18 @@
 #define PRINTF(f, a)  __attribute__((format(printf, f, a)))
 #define NO_SANITIZE   __attribute__((no_sanitize("address", "thread", "undefined")))
 
+/* Sanitizers keep books on stacks and threads that a shared address space would confuse. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* Closes *fd if it is open, keeps errno, and leaves -EBADF, our "no descriptor", behind. */
 static inline void close_fd(int *fd)
 {

@@ -49,6 +49,7 @@ const char *err_text(int sys_errno)
     return text ? text : "unknown error";
 }
 
+PRINTF(5, 0)
 static void fill(nacre_error *err, int code, int sys_errno, const char *stage, const char *fmt,
                  va_list ap)
 {

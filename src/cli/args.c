@@ -36,7 +36,7 @@ int64_t parse_seconds(const char *text)
 
     int64_t ms = 0;
     for (size_t i = 0; i < whole; i++) {
-        ms = ms * 10 + (text[i] - '0') * 1000;
+        ms = ms * 10 + INT64_C(1000) * (text[i] - '0');
         if (ms > SECONDS_MAX * 1000)
             return -1;
     }

@@ -60,6 +60,7 @@ static void find_home(struct findings *f)
 static int try_in(const char *home, nacre_tier *ret_tier, nacre_error *reterr)
 {
     nacre_options options = NACRE_OPTIONS_INIT;
+    options.single = 1;
     options.home = home;
     nacre_session *session cleanup_session = NULL;
     int r = nacre_open(&options, &session, reterr);

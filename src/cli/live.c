@@ -158,6 +158,7 @@ static int take_event(struct live *l, nacre_error *reterr)
     l->idle = event.kind == NACRE_EVENT_NONE || event.kind == NACRE_EVENT_END;
     if (event.kind == NACRE_EVENT_OUTPUT && l->copying) {
         l->missed += event.piece.gap_bytes;
+        l->next = event.piece.offset + event.piece.size;
         l->target = event.piece.stream == NACRE_STDERR ? STDERR_FILENO : STDOUT_FILENO;
         l->size = event.piece.size;
         l->written = 0;
@@ -226,6 +227,13 @@ static bool tree_ended(const struct live *l)
 int live_follow(struct live *l, nacre_error *reterr)
 {
     return go_on(l, answered, reterr);
+}
+
+uint64_t live_missed(const struct live *l, const nacre_record *record)
+{
+    uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
+    bool at_the_end = record->tree == NACRE_TREE_EMPTY && end > l->next;
+    return l->missed + (at_the_end ? end - l->next : 0);
 }
 
 int live_end(struct live *l, nacre_error *reterr)

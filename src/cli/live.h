@@ -32,13 +32,15 @@ struct live {
 
     int signal;      /* that stopped it, or SIGPIPE if nobody reads the output any more; or 0 */
     int write_errno; /* the output could not be written for another reason; or 0 */
-    uint64_t missed; /* bytes that left the log before they could be copied */
 
     int signal_fd;
     bool settled, ended; /* events of the watch */
     bool idle;           /* there is nothing to read now */
     bool gave_up;        /* the last output did not come, or nobody took it */
     struct ender ender;
+
+    uint64_t missed; /* bytes in gaps before what was copied, */
+    uint64_t next;   /* which ends at this offset of the log */
 
     int target; /* what is still to be written, and where */
     size_t size, written;
@@ -52,6 +54,9 @@ void live_done(struct live *l);
 /* Goes on until an answer can be given; if something stops it, until the tree has been ended.
  * A nacre_code. */
 int live_follow(struct live *l, nacre_error *reterr);
+
+/* How many bytes could not be copied because the log no longer had them. */
+uint64_t live_missed(const struct live *l, const nacre_record *record);
 
 /* Ends what is left of the tree, quietly. The result is in l->ender. */
 int live_end(struct live *l, nacre_error *reterr);

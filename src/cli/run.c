@@ -54,20 +54,27 @@ static void die_by_signal(int number)
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
+struct log_reader {
+    struct live *live;
+    nacre_error error;
+};
+
 static int64_t read_log(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
                         nacre_piece *ret_piece)
 {
-    struct live *l = self;
-    return nacre_read(l->session, &l->id, cursor, streams, buf, size, ret_piece, NULL);
+    struct log_reader *r = self;
+    return nacre_read(r->live->session, &r->live->id, cursor, streams, buf, size, ret_piece,
+                      &r->error);
 }
 
 static int print_summary(struct live *l, const nacre_record *record)
 {
     struct buf text cleanup_buf;
     buf_init(&text, SUMMARY_BUDGET + SUMMARY_FRAME_MAX);
-    int r = summary_write(&text, record, SUMMARY_BUDGET, read_log, l);
+    struct log_reader reader = {.live = l};
+    int r = summary_write(&text, record, SUMMARY_BUDGET, read_log, &reader);
     if (r < 0)
-        return failure("cannot read the output back (code %d)", r);
+        return reader.error.code ? library_failure(&reader.error) : failure("out of memory");
     fwrite(text.data, 1, text.len, stdout);
     return STATUS_OK;
 }
@@ -88,7 +95,7 @@ static int print_record(struct live *l, const nacre_record *record)
 }
 
 /* What somebody who only saw the output go by would not know. */
-static int explain(struct live *l, const nacre_record *record)
+static int explain(const struct live *l, const nacre_record *record)
 {
     if (record->outcome == NACRE_TIMED_OUT)
         say("timed out after %.15gs; the command and everything it started were ended",
@@ -97,11 +104,12 @@ static int explain(struct live *l, const nacre_record *record)
         say("the command was killed from outside");
     if (record->outcome == NACRE_LOST)
         say("the keeper of the command vanished; how the command ended is not known");
-    if (l->missed > 0)
-        return failure("%llu bytes of output came faster than they could be passed on, and are no "
-                       "longer in the log",
-                       (unsigned long long)l->missed);
-    return STATUS_OK;
+    uint64_t missed = live_missed(l, record);
+    if (missed == 0 || l->signal != 0)
+        return STATUS_OK;
+    return failure("%llu bytes of output are missing: %s", (unsigned long long)missed,
+                   record->dropped_errno ? err_text(record->dropped_errno)
+                                         : "they came faster than they could be passed on");
 }
 
 static int exit_status(const nacre_record *record)
@@ -226,6 +234,7 @@ static int run(const void *options, char **words, size_t count)
         return STATUS_FAILED;
 
     nacre_command command = NACRE_COMMAND_INIT;
+    command.paced = !o->summary && !o->json;
     command.text = text;
     command.shell = o->shell;
     command.cwd = o->cwd;

@@ -6,8 +6,10 @@
 
 int open_session(nacre_session **ret_session)
 {
+    nacre_options options = NACRE_OPTIONS_INIT;
     nacre_error error = NACRE_ERROR_INIT;
-    return nacre_open(NULL, ret_session, &error) < 0 ? library_failure(&error) : STATUS_OK;
+    options.single = 1;
+    return nacre_open(&options, ret_session, &error) < 0 ? library_failure(&error) : STATUS_OK;
 }
 
 /* Refuses what can be no id before anything is done with the others. */

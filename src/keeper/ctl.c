@@ -29,6 +29,8 @@ static void drop(struct keeper *k, struct conn *c)
     c->watching = false;
     c->kill_waits = false;
     c->input_waits = false;
+    if (k->pacer == c)
+        drain_seen(k, UINT64_MAX);
 }
 
 /* A client that does not read is not waited for: the state file tells it everything. */
@@ -39,7 +41,7 @@ static void send_to(struct keeper *k, struct conn *c, const void *message, size_
         drop(k, c);
 }
 
-void ctl_add(struct keeper *k, int fd, bool watching)
+struct conn *ctl_add(struct keeper *k, int fd, bool watching)
 {
     for (uint32_t i = 0; i < CONN_MAX; i++) {
         struct conn *c = &k->conns[i];
@@ -48,9 +50,10 @@ void ctl_add(struct keeper *k, int fd, bool watching)
         c->fd = fd;
         c->watching = watching;
         loop_add(k, fd, EPOLLIN, TAG_CONN, i);
-        return;
+        return c;
     }
     close(fd);
+    return NULL;
 }
 
 void ctl_accept(struct keeper *k)
@@ -173,6 +176,7 @@ static bool signal_is_valid(int signal)
 static bool obey(struct keeper *k, struct conn *c, const struct wire_input *message, size_t size)
 {
     struct wire_kill request;
+    struct wire_seen seen;
     switch (message->head.type) {
     case WIRE_WATCH:
         c->watching = true;
@@ -190,6 +194,13 @@ static bool obey(struct keeper *k, struct conn *c, const struct wire_input *mess
             size != offsetof(struct wire_input, data) + message->size)
             return false;
         on_input(k, c);
+        return true;
+    case WIRE_SEEN:
+        memcpy(&seen, message, sizeof seen);
+        if (size != sizeof seen)
+            return false;
+        if (k->pacer == c)
+            drain_seen(k, seen.offset);
         return true;
     default:
         return false;

@@ -86,16 +86,46 @@ static ssize_t pull(struct keeper *k, nacre_stream stream)
     return n;
 }
 
+/* Further ahead of its pacer than is surely kept. */
+static bool is_ahead(const struct keeper *k)
+{
+    return k->pacer && k->st.log.end > k->seen && k->st.log.end - k->seen >= k->log.half / 2;
+}
+
+static const enum tag stream_tags[] = {TAG_OUT, TAG_ERR};
+
+static void hold(struct keeper *k)
+{
+    k->held = true;
+    for (int i = 0; i < 2; i++)
+        loop_remove(k, k->out_fd[i]);
+}
+
+void drain_seen(struct keeper *k, uint64_t offset)
+{
+    k->seen = MAX(k->seen, offset);
+    if (offset == UINT64_MAX)
+        k->pacer = NULL;
+    if (!k->held || is_ahead(k))
+        return;
+    k->held = false;
+    for (int i = 0; i < 2; i++)
+        if (k->out_fd[i] >= 0)
+            loop_add(k, k->out_fd[i], EPOLLIN, stream_tags[i], 0);
+}
+
 void drain_stream(struct keeper *k, nacre_stream stream)
 {
     bool any = false;
-    for (int i = 0; i < READS_PER_TURN && k->out_fd[stream] >= 0; i++) {
+    for (int i = 0; i < READS_PER_TURN && k->out_fd[stream] >= 0 && !is_ahead(k); i++) {
         if (pull(k, stream) <= 0)
             break;
         any = true;
     }
     if (any)
         publish_output(k);
+    if (is_ahead(k))
+        hold(k);
     if (drain_at_eof(k) && k->state == ST_LINGERING && !k->st.settled)
         k->settle_at = clock_mono_ns();
 }

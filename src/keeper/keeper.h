@@ -5,7 +5,8 @@
  *
  *   main.c     becomes a process of its own and runs the loop
  *   setup.c    makes the run directory, the pipes and the cgroup
- *   stub.c     the child that waits for the go and becomes the command
+ *   launch.c   the conversation with the library until the command runs, and the successor
+ *   command.c  starts the command; vfork.c is the system call behind it
  *   machine.c  the states, as a table
  *   tree.c     signals, kills and reaps the tree
  *   drain.c    the streams
@@ -31,12 +32,13 @@
 #define SETTLE_NS  (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
 #define PROOF_NS   (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
 #define SWEEP_NS   (INT64_C(5) * 1000000)    /* between two looks for what still forks */
+#define LOOK_NS    (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
 #define PUBLISH_NS (INT64_C(1) * 1000000)    /* readers learn of output this often */
 #define TREE_MAX   8192
 
 /* States and events of the machine; machine.c has the table. */
 enum keeper_state {
-    ST_WARM,      /* ready; the child waits for the go */
+    ST_WARM,      /* ready; waits for the go */
     ST_RUNNING,   /* the command runs */
     ST_LINGERING, /* it has exited; its tree is alive */
     ST_STOPPING,  /* the first signal was sent; the grace runs */
@@ -73,10 +75,19 @@ struct kill_order {
     nacre_reason reason;
 };
 
+/* What became of a start. */
+struct start_result {
+    enum wire_stage stage; /* STAGE_NONE = the child is the command now */
+    int error;
+    bool outside; /* it could not enter its cgroup */
+};
+
 struct keeper {
     enum keeper_state state;
     struct wire_hello hello;
     struct host host;
+    struct spec_limit limits[SPEC_LIMITS]; /* our own */
+    int nice;
     struct run_state st;
     struct spec_head spec;
     struct logw log;
@@ -93,13 +104,17 @@ struct keeper {
     int cgroup_fd;
     int owner_pipe;
     int owner_pidfd;
-    int out_fd[2];  /* read ends of the command's streams */
-    int in_fd;      /* write end of its stdin */
-    int start_pipe; /* closes when the child has become the command */
+    int out_fd[2];               /* read ends of the command's streams */
+    int in_fd;                   /* write end of its stdin */
+    int child_fd[2];             /* the command's ends, until it has them */
+    struct start_result *result; /* a page shared with the child */
     pid_t main;
     bool main_reaped;
-    bool proc_ours; /* /proc shows our pids */
-    bool reborn;    /* this process is the successor now */
+    bool proc_ours;     /* /proc shows our pids */
+    bool reborn;        /* this process is the successor now */
+    struct conn *pacer; /* whose reading the command is held to, or NULL */
+    uint64_t seen;      /* by it */
+    bool held;          /* the streams are not being read */
 
     struct kill_order order;
     int64_t deadline_at; /* monotonic ns, or NEVER */
@@ -113,27 +128,23 @@ struct keeper {
     struct conn conns[CONN_MAX];
 };
 
-/* The child's ends, which setup hands to the stub and then closes. */
-struct stub_ends {
-    int in;
-    int out;
-    int err;
-    int start; /* where it reports */
-};
-
-/* One record on the start pipe. Nothing before its end = it has become the command. */
-struct start_report {
-    int32_t stage;
-    int32_t error;
-};
-
 /* setup.c: 0 or -errno; on failure everything it made is removed again. */
 int setup(struct keeper *k);
 /* Removes what the run leaves outside its directory, and, with all, the directory too. */
 void setup_undo(struct keeper *k, bool all);
+/* Does without the cgroup. */
+void setup_leave_cgroup(struct keeper *k);
 
-/* stub.c: never returns. */
-_Noreturn void stub_main(struct keeper *k, const struct stub_ends *ends);
+/* command.c: takes the page faults of a start ahead of it. */
+void start_warm_up(void);
+/* Hears the go and starts what it says. */
+enum start_answer { START_NOT_YET, START_TRIED, START_NEVER };
+enum start_answer start_on_go(struct keeper *k, struct start_result *ret_result);
+
+/* launch.c */
+int launch_hello(struct keeper *k);
+void launch_ready(struct keeper *k, int error);
+void launch_go(struct keeper *k);
 
 /* machine.c */
 void machine_event(struct keeper *k, enum keeper_event event);
@@ -145,8 +156,6 @@ void tree_signal(struct keeper *k, int signal);
 void tree_force(struct keeper *k);
 void tree_sweep(struct keeper *k);
 void tree_count_survivors(struct keeper *k);
-/* Kills and reaps whatever there is, at once; for a run that never became one. */
-void tree_end(struct keeper *k);
 /* Reaps what has ended; raises EV_EXIT and EV_EMPTY. */
 void tree_reap(struct keeper *k);
 
@@ -155,13 +164,15 @@ void drain_stream(struct keeper *k, nacre_stream stream);
 /* All that is in the pipes now, but not what keeps coming. */
 void drain_now(struct keeper *k);
 bool drain_at_eof(const struct keeper *k);
+/* The pacer has read up to an offset, or (UINT64_MAX) is gone. */
+void drain_seen(struct keeper *k, uint64_t offset);
 /* Ties the log to the state, and catches what may happen to its mapping. */
 void drain_guard(struct keeper *k);
 /* Writes the state and tells whoever watches. */
 void publish(struct keeper *k);
 
 /* ctl.c */
-void ctl_add(struct keeper *k, int fd, bool watching);
+struct conn *ctl_add(struct keeper *k, int fd, bool watching);
 void ctl_accept(struct keeper *k);
 void ctl_readable(struct keeper *k, struct conn *c);
 void ctl_feed(struct keeper *k);
@@ -169,8 +180,12 @@ void ctl_close_input(struct keeper *k);
 void ctl_tell_watchers(struct keeper *k);
 void ctl_tell_killers(struct keeper *k);
 
-/* main.c: watching descriptors. The tag comes back with the event. */
-enum tag { TAG_SIGNAL, TAG_LISTEN, TAG_START, TAG_OWNER, TAG_OUT, TAG_ERR, TAG_IN, TAG_CONN };
+/* main.c: descriptors of the session, kept by a successor, are the first LAUNCH_FDS from 3 on. */
+#define LAUNCH_FD 3
+void forget_descriptors(struct keeper *k);
+
+/* Watching descriptors. The tag comes back with the event. */
+enum tag { TAG_SIGNAL, TAG_LISTEN, TAG_LAUNCH, TAG_OWNER, TAG_OUT, TAG_ERR, TAG_IN, TAG_CONN };
 void loop_add(struct keeper *k, int fd, uint32_t events, enum tag tag, uint32_t index);
 void loop_remove(struct keeper *k, int fd);
 /* Removes before it closes: a forked child may still hold the description open. */

@@ -33,6 +33,8 @@ static void set_outcome(struct keeper *k)
     k->st.exited_ns = clock_real_ns();
     k->st.elapsed_ns = clock_mono_ns() - k->st.started_mono_ns;
     k->deadline_at = NEVER;
+    if (k->st.tier == NACRE_TIER_GROUP && k->sweep_at == NEVER)
+        k->sweep_at = clock_mono_ns() + LOOK_NS;
 }
 
 static void run(struct keeper *k)
@@ -204,6 +206,18 @@ static void settle(struct keeper *k)
     publish(k);
 }
 
+/* Orphans of the group tier are not ours: nobody tells when they end, so we look. */
+static void look_after(struct keeper *k, int64_t now)
+{
+    if (k->state == ST_FORCING) {
+        k->sweep_at = now + (k->proof_at == NEVER ? PROOF_NS : SWEEP_NS);
+        tree_sweep(k);
+    } else if (k->main_reaped && k->st.tier == NACRE_TIER_GROUP) {
+        k->sweep_at = now + LOOK_NS;
+        tree_reap(k);
+    }
+}
+
 void machine_timers(struct keeper *k)
 {
     int64_t now = clock_mono_ns();
@@ -213,10 +227,8 @@ void machine_timers(struct keeper *k)
         machine_event(k, EV_GRACE_OVER);
     if (due(&k->proof_at, now))
         machine_event(k, EV_PROOF_OVER);
-    if (k->state == ST_FORCING && due(&k->sweep_at, now)) {
-        tree_sweep(k);
-        k->sweep_at = now + (k->proof_at == NEVER ? PROOF_NS : SWEEP_NS);
-    }
+    if (due(&k->sweep_at, now))
+        look_after(k, now);
     if (due(&k->settle_at, now))
         settle(k);
     if (due(&k->publish_at, now))
@@ -226,7 +238,5 @@ void machine_timers(struct keeper *k)
 int64_t machine_next_timer(const struct keeper *k)
 {
     int64_t at = MIN(MIN(k->deadline_at, k->grace_at), MIN(k->proof_at, k->settle_at));
-    if (k->state == ST_FORCING)
-        at = MIN(at, k->sweep_at);
-    return MIN(at, k->publish_at);
+    return MIN(at, MIN(k->sweep_at, k->publish_at));
 }

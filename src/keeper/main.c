@@ -14,12 +14,7 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
-#include "sys/calls.h"
 #include "sys/fd.h"
-#include "sys/sock.h"
-
-#define LAUNCH_FD  3
-#define REBIRTH_FD 32 /* above everything that is being moved */
 
 static struct keeper keeper;
 
@@ -42,12 +37,12 @@ void loop_close(struct keeper *k, int *fd)
     close_fd(fd);
 }
 
-static void no_descriptors(struct keeper *k)
+void forget_descriptors(struct keeper *k)
 {
-    int *fds[] = {&k->epoll_fd,  &k->signal_fd, &k->launch_fd,  &k->runs_fd,
-                  &k->dir_fd,    &k->state_fd,  &k->spec_fd,    &k->listen_fd,
-                  &k->text_fd,   &k->cgroup_fd, &k->owner_pipe, &k->owner_pidfd,
-                  &k->out_fd[0], &k->out_fd[1], &k->in_fd,      &k->start_pipe};
+    int *fds[] = {&k->epoll_fd,    &k->signal_fd,   &k->launch_fd, &k->runs_fd,   &k->dir_fd,
+                  &k->state_fd,    &k->spec_fd,     &k->listen_fd, &k->text_fd,   &k->cgroup_fd,
+                  &k->owner_pipe,  &k->owner_pidfd, &k->out_fd[0], &k->out_fd[1], &k->in_fd,
+                  &k->child_fd[0], &k->child_fd[1]};
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < CONN_MAX; i++)
@@ -99,38 +94,6 @@ static int watch_children(void)
     return fd < 0 ? -errno : fd;
 }
 
-static int hear_hello(struct keeper *k)
-{
-    struct wire_hello *hello = &k->hello;
-    int fds[4];
-    ssize_t n = sock_recv(k->launch_fd, hello, sizeof *hello, fds, ARRAY_SIZE(fds), 0);
-    if (n != sizeof *hello || hello->head.type != WIRE_HELLO)
-        return n < 0 ? (int)n : -EPROTO;
-    hello->cgroup_parent[sizeof hello->cgroup_parent - 1] = '\0';
-    size_t next = 0;
-    k->runs_fd = fds[next++];
-    k->owner_pipe = fds[next++];
-    if (hello->fds & WIRE_FD_TEXT)
-        k->text_fd = fds[next++];
-    if (hello->fds & WIRE_FD_OWNER)
-        k->owner_pidfd = fds[next++];
-    return hello->head.format == RUN_FORMAT ? 0 : -EPROTO;
-}
-
-static void say_ready(struct keeper *k, int error)
-{
-    struct wire_ready ready = {
-        .head = {.type = WIRE_READY, .format = RUN_FORMAT},
-        .error = -error,
-        .pid = getpid(),
-        .start = k->st.keeper_start,
-        .id = k->st.id,
-        .child_of_host = getppid() == k->hello.host_pid,
-        .tier = k->st.tier,
-    };
-    sock_send(k->launch_fd, &ready, sizeof ready, NULL, 0, 0);
-}
-
 static int watch_everything(struct keeper *k)
 {
     k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -138,7 +101,7 @@ static int watch_everything(struct keeper *k)
         return -errno;
     loop_add(k, k->signal_fd, EPOLLIN, TAG_SIGNAL, 0);
     loop_add(k, k->listen_fd, EPOLLIN, TAG_LISTEN, 0);
-    loop_add(k, k->start_pipe, EPOLLIN, TAG_START, 0);
+    loop_add(k, k->launch_fd, EPOLLIN, TAG_LAUNCH, 0);
     loop_add(k, k->out_fd[0], EPOLLIN, TAG_OUT, 0);
     loop_add(k, k->out_fd[1], EPOLLIN, TAG_ERR, 0);
     /* Nothing is ever written to the session's pipe: its end is the message. */
@@ -148,111 +111,13 @@ static int watch_everything(struct keeper *k)
     return 0;
 }
 
-static void say_started(struct keeper *k, int stage, int error, int successor)
-{
-    struct wire_started started = {
-        .head = {.type = WIRE_STARTED, .format = RUN_FORMAT}, .stage = stage, .error = error};
-    sock_send(k->launch_fd, &started, sizeof started, &successor, successor >= 0, MSG_DONTWAIT);
-}
-
-/*
- * The next keeper is a copy of this one, made while the command runs: it costs no exec, and an
- * upgrade of the program changes nothing for a host that is up. It keeps what belongs to the
- * session and forgets all that belongs to the run, the lock above all.
- */
-static void be_reborn(struct keeper *k, int launch_fd)
-{
-    struct wire_hello hello = k->hello;
-    struct host host = k->host;
-    int kept[] = {launch_fd, k->runs_fd, k->owner_pipe, k->owner_pidfd, k->text_fd};
-    int at[ARRAY_SIZE(kept)];
-    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-        at[i] = kept[i] < 0 ? -EBADF : fcntl(kept[i], F_DUPFD_CLOEXEC, REBIRTH_FD);
-    for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
-        at[i] = at[i] < 0 ? -EBADF : dup3(at[i], LAUNCH_FD + (int)i, O_CLOEXEC);
-    fd_close_from(LAUNCH_FD + (int)ARRAY_SIZE(kept));
-    setsid();
-    memset(k, 0, sizeof *k);
-    no_descriptors(k);
-    k->hello = hello;
-    k->host = host;
-    k->launch_fd = at[0];
-    k->runs_fd = at[1];
-    k->owner_pipe = at[2];
-    k->owner_pidfd = at[3];
-    k->text_fd = at[4];
-    k->reborn = true;
-    k->state = ST_DONE;
-}
-
-static void announce_start(struct keeper *k)
-{
-    int pair[2] = {-EBADF, -EBADF};
-    if (k->spec.successor && sock_pair(pair) < 0)
-        pair[0] = pair[1] = -EBADF;
-    say_started(k, STAGE_NONE, 0, pair[0]);
-    close_fd(&pair[0]);
-    if (pair[1] >= 0 && sys_fork_sibling() == 0)
-        be_reborn(k, pair[1]);
-    else
-        close_fd(&pair[1]);
-}
-
-static void refuse(struct keeper *k, int stage, int error)
-{
-    machine_event(k, EV_NOT_STARTED);
-    if (stage != STAGE_ABANDON)
-        say_started(k, stage, error, -EBADF);
-}
-
-/* The start pipe ended in silence: the child is the command now. */
-static void on_started(struct keeper *k)
-{
-    int r = spec_read_head(k->spec_fd, &k->spec);
-    if (r < 0) {
-        refuse(k, STAGE_SPEC, -r);
-        return;
-    }
-    k->log.half = MAX(k->spec.quota, LOG_QUOTA_MIN) / 2;
-    if (k->spec.input != NACRE_STDIN_PIPE)
-        close_fd(&k->in_fd);
-    close_fd(&k->spec_fd);
-    machine_event(k, EV_STARTED);
-    announce_start(k);
-    if (k->reborn)
-        return;
-    close_fd(&k->text_fd);
-    if (k->st.kept) {
-        loop_close(k, &k->owner_pipe);
-        loop_close(k, &k->owner_pidfd);
-    }
-    fd_set_nonblock(k->launch_fd);
-    ctl_add(k, TAKE_FD(k->launch_fd), true);
-}
-
-static void on_start_pipe(struct keeper *k)
-{
-    struct start_report report;
-    ssize_t n = RETRY(read(k->start_pipe, &report, sizeof report));
-    if (n < 0)
-        return;
-    loop_close(k, &k->start_pipe);
-    if (n == sizeof report)
-        refuse(k, report.stage, report.error);
-    else
-        on_started(k);
-}
-
 static void on_signal(struct keeper *k)
 {
     /* One is pending at most: signals of a kind do not queue. */
     struct signalfd_siginfo info;
     if (read(k->signal_fd, &info, sizeof info) < 0)
         return;
-    /* The child's report, or its silence, was there before its exit. */
-    if (k->state == ST_WARM && k->start_pipe >= 0)
-        on_start_pipe(k);
-    if (k->state != ST_WARM && k->state != ST_DONE)
+    if (k->state != ST_WARM)
         tree_reap(k);
 }
 
@@ -260,10 +125,8 @@ static void on_owner_gone(struct keeper *k)
 {
     loop_close(k, &k->owner_pipe);
     loop_close(k, &k->owner_pidfd);
-    /* What was started or ended before its owner went was started or ended by itself. */
-    if (k->state == ST_WARM && k->start_pipe >= 0)
-        on_start_pipe(k);
-    if (k->state != ST_WARM && k->state != ST_DONE)
+    /* What ended before its owner did ended by itself. */
+    if (k->state != ST_WARM)
         tree_reap(k);
     machine_event(k, EV_OWNER_GONE);
 }
@@ -278,9 +141,9 @@ static void dispatch(struct keeper *k, uint64_t data)
     case TAG_LISTEN:
         ctl_accept(k);
         break;
-    case TAG_START:
-        if (k->start_pipe >= 0)
-            on_start_pipe(k);
+    case TAG_LAUNCH:
+        if (k->state == ST_WARM)
+            launch_go(k);
         break;
     case TAG_OWNER:
         if (k->owner_pipe >= 0)
@@ -319,11 +182,17 @@ static void loop(struct keeper *k)
 static int introduce(struct keeper *k)
 {
     shield();
-    int r = hear_hello(k);
+    int r = launch_hello(k);
     if (r == 0)
         r = host_identify(&k->host);
+    k->nice = getpriority(PRIO_PROCESS, 0);
+    for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
+        struct rlimit limit;
+        if (getrlimit((__rlimit_resource_t)i, &limit) == 0)
+            k->limits[i] = (struct spec_limit){limit.rlim_cur, limit.rlim_max};
+    }
     if (r < 0)
-        say_ready(k, r);
+        launch_ready(k, r);
     return r;
 }
 
@@ -338,7 +207,8 @@ static int keep(struct keeper *k)
     if (r == 0)
         r = watch_everything(k);
     drain_guard(k);
-    say_ready(k, r);
+    start_warm_up();
+    launch_ready(k, r);
     if (r == 0)
         loop(k);
     return r;
@@ -353,7 +223,7 @@ int main(void)
         return 2;
     }
     detach();
-    no_descriptors(k);
+    forget_descriptors(k);
     k->launch_fd = LAUNCH_FD;
     if (introduce(k) < 0)
         return 1;

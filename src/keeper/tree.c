@@ -3,7 +3,6 @@
  * forks is its descendant for ever, and "no child left" is the proof that nothing is. A cgroup
  * makes the kill atomic; the sweep does the same in rounds.
  */
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -25,7 +24,7 @@ static size_t signalled_count;
 struct pass {
     struct keeper *k;
     int signal;
-    uint64_t born_before; /* clock ticks since boot */
+    uint64_t born_until; /* clock ticks since boot */
 };
 
 static bool was_signalled(const struct proc_ref *ref)
@@ -47,7 +46,7 @@ static void signal_group(const struct keeper *k, int signal)
 static void signal_once(const struct proc_ref *ref, void *userdata)
 {
     const struct pass *pass = userdata;
-    if (ref->start >= pass->born_before || was_signalled(ref) || signalled_count == TREE_MAX)
+    if (ref->start > pass->born_until || was_signalled(ref) || signalled_count == TREE_MAX)
         return;
     if (proc_kill(ref, pass->signal) < 0)
         return;
@@ -68,8 +67,9 @@ static uint64_t boot_ticks(void)
 /*
  * Each process gets the signal before its children are listed, so that the first pass meets all
  * that were there. What appears later was forked by a handler, as part of a clean-up, or by
- * somebody who ignores the signal: it is left for SIGKILL. The further passes are for entries
- * that /proc skips while others exit, and take only what is surely older than the kill.
+ * somebody who ignores the signal: it is left for SIGKILL. The further passes are for those that
+ * changed parents or were skipped in /proc while others exited; they take what is not younger
+ * than the kill, as far as the kernel's clock of 10 ms can tell.
  */
 void tree_signal(struct keeper *k, int signal)
 {
@@ -79,10 +79,10 @@ void tree_signal(struct keeper *k, int signal)
         k->st.signalled++;
         return;
     }
-    struct pass pass = {.k = k, .signal = signal, .born_before = UINT64_MAX};
+    struct pass pass = {.k = k, .signal = signal, .born_until = UINT64_MAX};
     uint64_t began = boot_ticks();
     proc_tree(getpid(), scan, TREE_MAX, signal_once, &pass);
-    pass.born_before = began;
+    pass.born_until = began;
     for (int i = 0; i < MISSED_PASSES; i++)
         proc_tree(getpid(), scan, TREE_MAX, signal_once, &pass);
 }
@@ -108,25 +108,6 @@ void tree_force(struct keeper *k)
     size_t alive = k->proc_ours ? proc_tree(getpid(), scan, TREE_MAX, NULL, NULL) : 1;
     k->st.force_killed += (int32_t)alive;
     tree_sweep(k);
-}
-
-/* The child may have become the command in the last moment, and may have forked. */
-void tree_end(struct keeper *k)
-{
-    int64_t deadline = clock_mono_ns() + PROOF_NS;
-    while (clock_mono_ns() < deadline) {
-        if (k->cgroup_fd >= 0)
-            cgroup_kill(k->cgroup_fd);
-        kill(k->main, SIGKILL);
-        if (k->proc_ours)
-            proc_tree(getpid(), scan, TREE_MAX, kill_one, NULL);
-        pid_t pid;
-        while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-            ;
-        if (pid < 0 && errno == ECHILD)
-            return;
-        poll(NULL, 0, 1);
-    }
 }
 
 void tree_count_survivors(struct keeper *k)

@@ -54,6 +54,10 @@ int run_read_state(const struct run *run, struct run_state *ret_state, nacre_err
     if (r < 0)
         return err_sys(err, NACRE_EIO, -r, "state", "the state of shell %s is damaged",
                        nacre_id_short(&run->id).s);
+    if (!nacre_id_equal(&ret_state->id, &run->id))
+        return err_set(err, NACRE_EIO,
+                       "the directory of shell %s is a copy of that of %s; look at that one",
+                       nacre_id_short(&run->id).s, nacre_id_short(&ret_state->id).s);
     if (ret_state->phase == PHASE_WARM)
         return not_found(&run->id, err);
     return 0;
@@ -105,8 +109,8 @@ int run_each(int runs_fd, run_fn *fn, void *userdata)
 
 int run_remove(int runs_fd, const nacre_id *id)
 {
-    static const char *const files[] = {"spec",       "log", "spans", "tail",
-                                        "pipestatus", "ctl", "state"};
+    static const char *const files[] = {"spec",       "log", "spans",     "tail",
+                                        "pipestatus", "ctl", "state.new", "state"};
     nacre_id_text name = nacre_id_format(id);
     cleanup_close int dir =
         openat(runs_fd, name.s, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -32,14 +32,6 @@ static int check_head(const struct spec_head *head)
     return head->sum == sum64(head, offsetof(struct spec_head, sum)) ? 0 : -EBADMSG;
 }
 
-int spec_read_head(int fd, struct spec_head *ret_head)
-{
-    ssize_t n = fd_pread_all(fd, ret_head, sizeof *ret_head, 0);
-    if (n < 0)
-        return (int)n;
-    return (size_t)n < sizeof *ret_head ? -EBADMSG : check_head(ret_head);
-}
-
 /* Whether count consecutive strings begin at offset; the last byte of the file is a NUL. */
 static int strings_fit(const char *data, size_t size, uint32_t offset, uint32_t count)
 {

@@ -1,7 +1,6 @@
 /*
- * The `spec` file of a run: what was asked, written once by the library before the command
- * starts. A fixed head, then NUL-terminated strings at the offsets the head names. The child
- * that becomes the command reads it, the keeper reads its head, and readers show it.
+ * What was asked: composed by the library, sent to the keeper, and kept by it as the `spec` file
+ * of the run. A fixed head, then NUL-terminated strings at the offsets the head names.
  */
 #ifndef NACRE_RUN_SPEC_H
 #define NACRE_RUN_SPEC_H
@@ -57,8 +56,8 @@ struct spec_head {
     uint32_t argc;
     uint32_t env;
     uint32_t envc;
-    uint32_t pad;
-    uint64_t sum; /* over all of the head above */
+    uint32_t paced; /* the first watch is waited for */
+    uint64_t sum;   /* over all of the head above */
 };
 
 /* A spec in memory: mapped or read, checked, with every offset inside. */
@@ -71,9 +70,6 @@ void spec_head_init(struct spec_head *head);
 
 /* Sets the checksum; the head is final after this. */
 void spec_head_seal(struct spec_head *head);
-
-/* Reads and checks the head alone. 0, -EBADMSG, -EPROTO for another format, or -errno. */
-int spec_read_head(int fd, struct spec_head *ret_head);
 
 /* Maps a spec file, privately. -EBADMSG if anything in it does not hold. */
 int spec_map(int fd, struct spec *ret_spec);

@@ -31,7 +31,11 @@ int state_write(int fd, struct run_state *state)
     state->generation++;
     state->sum = sum_of(state);
     off_t slot = (off_t)(state->generation % 2) * STATE_SLOT_SIZE;
-    return fd_pwrite_all(fd, state, sizeof *state, slot);
+    int r = fd_pwrite_all(fd, state, sizeof *state, slot);
+    /* The next try must not go over the good slot. */
+    if (r < 0)
+        state->generation--;
+    return r;
 }
 
 static int check(const struct run_state *state)

@@ -12,21 +12,24 @@
 #include "run/state.h"
 
 #define WIRE_INPUT_MAX 4096
+#define WIRE_SPEC_MAX  (16 * 1024)
 
 enum wire_type {
-    WIRE_HELLO = 1,      /* library: who you are. fds: runs directory, session pipe, then those
-                            of enum wire_hello_fds that are marked present */
-    WIRE_READY = 2,      /* keeper: the directory is made, the child waits */
-    WIRE_GO = 3,         /* library: the spec is written. fds: cwd [, stdin] */
-    WIRE_STARTED = 4,    /* keeper: it runs, or why it does not. fd: if the spec asked for a
-                            successor, the socket of the next keeper, which gets ready */
-    WIRE_WATCH = 5,      /* library: tell me what happens */
-    WIRE_EVENT = 6,      /* keeper: something happened; the state tells what */
-    WIRE_KILL = 7,       /* library */
-    WIRE_ACK = 8,        /* keeper: heard; the result follows */
-    WIRE_KILLED = 9,     /* keeper: the tree is empty, or what is left of it */
-    WIRE_INPUT = 10,     /* library */
-    WIRE_INPUT_DONE = 11 /* keeper: the command's pipe took it, or why not */
+    WIRE_HELLO = 1,       /* library: who you are. fds: runs directory, session pipe, then those
+                             of enum wire_hello_fds that are marked present */
+    WIRE_READY = 2,       /* keeper: the run directory is made */
+    WIRE_GO = 3,          /* library: the spec. fds: stdin if has_input, then the spec itself if
+                             it is longer than fits */
+    WIRE_STARTED = 4,     /* keeper: it runs, or why it does not. fd: if the spec asked for a
+                             successor, the socket of the next keeper, which gets ready */
+    WIRE_WATCH = 5,       /* library: tell me what happens */
+    WIRE_EVENT = 6,       /* keeper: something happened; the state tells what */
+    WIRE_KILL = 7,        /* library */
+    WIRE_ACK = 8,         /* keeper: heard; the result follows */
+    WIRE_KILLED = 9,      /* keeper: the tree is empty, or what is left of it */
+    WIRE_INPUT = 10,      /* library */
+    WIRE_INPUT_DONE = 11, /* keeper: the command's pipe took it, or why not */
+    WIRE_SEEN = 12        /* library, of a paced run: read up to here */
 };
 
 /* Optional descriptors of the hello. */
@@ -38,12 +41,11 @@ enum wire_hello_fds {
 /* Where a start failed. */
 enum wire_stage {
     STAGE_NONE = 0,
-    STAGE_ABANDON = 1, /* the library closed the socket without a go */
-    STAGE_SPEC = 2,
-    STAGE_CHDIR = 3,
-    STAGE_STDIN = 4,
-    STAGE_EXEC = 5,
-    STAGE_PREPARE = 6, /* while the keeper made itself ready */
+    STAGE_SPEC = 1,
+    STAGE_CHDIR = 2,
+    STAGE_STDIN = 3,
+    STAGE_EXEC = 4,
+    STAGE_PREPARE = 5, /* while the keeper made itself or the child ready */
 };
 
 struct wire_head {
@@ -73,8 +75,9 @@ struct wire_ready {
 
 struct wire_go {
     struct wire_head head;
-    uint32_t has_input; /* the second descriptor is stdin */
-    uint32_t pad;
+    uint32_t has_input;
+    uint32_t size;            /* of the spec */
+    char spec[WIRE_SPEC_MAX]; /* cut to size; empty if it came as a descriptor */
 };
 
 struct wire_started {
@@ -98,6 +101,11 @@ struct wire_kill {
 struct wire_killed {
     struct wire_head head;
     struct run_state state;
+};
+
+struct wire_seen {
+    struct wire_head head;
+    uint64_t offset;
 };
 
 struct wire_input {

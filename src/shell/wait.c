@@ -9,15 +9,14 @@
 
 #define SLICE_MS 1000
 
-/* An answer is due at SETTLED; the output itself stays in the log for whoever reads it. */
+/* An answer is due at SETTLED; the output stays in the log for whoever reads it. */
 static int await_answer(nacre_watch *watch, int64_t wait_ms, nacre_error *err)
 {
     int64_t deadline = clock_deadline(wait_ms);
     nacre_event event;
-    char skipped[4096];
+    nacre_watch_skip_output(watch);
     do {
-        int r =
-            nacre_watch_wait(watch, clock_left_ms(deadline), skipped, sizeof skipped, &event, err);
+        int r = nacre_watch_wait(watch, clock_left_ms(deadline), NULL, 0, &event, err);
         if (r < 0)
             return r;
         if (event.kind == NACRE_EVENT_NONE)
@@ -83,16 +82,13 @@ static void several_done(struct several *several)
 /* Index of one that has an outcome, -1 if none has, or an error below that. */
 static int64_t look(struct several *several, nacre_error *err)
 {
-    char skipped[4096];
     for (size_t i = 0; i < several->count; i++) {
         nacre_event event;
-        do {
-            int r = nacre_watch_next(several->watches[i], skipped, sizeof skipped, &event, err);
-            if (r < 0)
-                return (int64_t)r - 1;
-            if (event.kind > NACRE_EVENT_OUTPUT)
-                return (int64_t)i;
-        } while (event.kind == NACRE_EVENT_OUTPUT);
+        int r = nacre_watch_next(several->watches[i], NULL, 0, &event, err);
+        if (r < 0)
+            return (int64_t)r - 1;
+        if (event.kind != NACRE_EVENT_NONE)
+            return (int64_t)i;
     }
     return -1;
 }
@@ -109,6 +105,7 @@ static int wait_any(nacre_session *s, const nacre_id *ids, size_t count, int64_t
         int r = nacre_watch_open(s, &ids[i], UINT64_MAX, &several.watches[i], reterr);
         if (r < 0)
             return r;
+        nacre_watch_skip_output(several.watches[i]);
     }
     for (;;) {
         int64_t found = look(&several, reterr);

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,8 +21,8 @@ struct order {
     char *const *argv;
     char *const *env;
     const char *path; /* the same program by another road, where execveat is refused */
-    char *stack;      /* of the second process */
     int error;
+    _Alignas(16) char stacks[2 * CHILD_STACK]; /* of the second process, and of the first */
 };
 
 /*
@@ -44,12 +45,28 @@ failed:
     _exit(127);
 }
 
+/*
+ * Runs fn while we stand still: in our memory on a stack of its own, or, under a sanitizer, in a
+ * copy of it. Returns the pid or -1.
+ */
+NO_SANITIZE static pid_t run_apart(int (*fn)(void *), char *stack, int flags, struct order *order)
+{
+#if SANITIZED
+    (void)stack;
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | flags, 0, 0, 0, 0);
+    if (pid == 0)
+        _exit(fn(order));
+    return pid;
+#else
+    return clone(fn, stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | flags, order);
+#endif
+}
+
 /* Never executes anything, so that it keeps its lack of an exit signal to the end. */
 NO_SANITIZE static int child(void *data)
 {
     struct order *order = data;
-    char *top = order->stack + CHILD_STACK;
-    pid_t pid = clone(grandchild, top, CLONE_VM | CLONE_VFORK | SIGCHLD, order);
+    pid_t pid = run_apart(grandchild, order->stacks, SIGCHLD, order);
     if (pid < 0)
         order->error = errno;
     else if (order->error)
@@ -59,30 +76,34 @@ NO_SANITIZE static int child(void *data)
 
 int spawn_orphan(int exec_fd, int pass_fd, const char *name, char *const *env)
 {
-    _Alignas(16) char stacks[2 * CHILD_STACK];
     char path[32];
     char *argv[] = {(char *)name, NULL};
     /* dup2() in the child must not hit the program's own descriptor. */
     cleanup_close int program = exec_fd == PASS_FD ? fcntl(exec_fd, F_DUPFD_CLOEXEC, 4) : -EBADF;
-    struct order order = {.exec_fd = program >= 0 ? program : exec_fd,
-                          .pass_fd = pass_fd,
-                          .argv = argv,
-                          .env = env,
-                          .path = path,
-                          .stack = stacks};
-    snprintf(path, sizeof path, "/proc/self/fd/%d", order.exec_fd);
+    struct order *order =
+        mmap(NULL, sizeof *order, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (order == MAP_FAILED)
+        return -errno;
+    order->exec_fd = program >= 0 ? program : exec_fd;
+    order->pass_fd = pass_fd;
+    order->argv = argv;
+    order->env = env;
+    order->path = path;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", order->exec_fd);
     sigset_t all, before;
     int cancel;
     sigfillset(&all);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     /* No exit signal: nothing for a SIGCHLD handler or waitpid(-1) to meet. */
-    pid_t pid = clone(child, stacks + sizeof stacks, CLONE_VM | CLONE_VFORK, &order);
+    pid_t pid = run_apart(child, order->stacks + CHILD_STACK, 0, order);
     if (pid < 0)
-        order.error = errno;
+        order->error = errno;
     else
         (void)RETRY(waitpid(pid, NULL, __WALL));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_setcancelstate(cancel, NULL);
-    return -order.error;
+    int error = order->error;
+    munmap(order, sizeof *order);
+    return -error;
 }

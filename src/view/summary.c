@@ -91,7 +91,7 @@ static int read_log(struct part parts[2], const nacre_record *record, summary_re
             if (record->dropped_bytes[s] > 0)
                 part_gap(&parts[s]);
         uint64_t size = MIN((uint64_t)n, end - piece.offset);
-        part_take(&parts[piece.stream], chunk, size);
+        part_take(&parts[piece.stream == NACRE_STDERR], chunk, size);
         seen = piece.offset + size;
     }
     for (int s = 0; s < 2; s++) {

@@ -82,7 +82,7 @@ typedef struct nacre_watch_ops {
     void (*close)(void *self);
 } nacre_watch_ops;
 
-/* Makes a watch; ops must live as long as it does. NULL if out of memory: self is not closed. */
+/* Makes a watch. NULL if out of memory, or if ops is of another version: self is not closed. */
 NACRE_API nacre_watch *nacre_watch_new(const nacre_watch_ops *ops, void *self);
 
 /* The backend that refuses everything with NACRE_EPERM. Valid forever. */

@@ -26,7 +26,8 @@ typedef enum nacre_outcome {
 
 typedef enum nacre_tree {
     NACRE_TREE_ALIVE = 0, /* with an outcome: lingering */
-    NACRE_TREE_EMPTY = 1  /* proven */
+    NACRE_TREE_EMPTY = 1  /* proven; of a lost run without a cgroup: as far as the mark in its
+                             processes' environments reaches */
 } nacre_tree;
 
 /* How its processes are held together, best first. */

@@ -61,8 +61,8 @@ NACRE_API int nacre_open(const nacre_options *options, nacre_session **ret_sessi
 
 /*
  * Closes a session: kills its NACRE_LIFE_SESSION shells, all at once within one grace, waits for
- * the proof, and frees the session in any case. Returns how many processes survived (0 is the
- * normal case). No other thread may be using the session. NULL is ignored.
+ * the proof, and frees the session in any case. Returns how many shells could not be ended (0 is
+ * the normal case). No other thread may be using the session. NULL is ignored.
  */
 NACRE_API int nacre_close(nacre_session *session, nacre_error *reterr);
 

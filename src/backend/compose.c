@@ -68,8 +68,12 @@ int compose_cwd(const struct compose *c, char *ret_path, nacre_error *err)
         if (!getcwd(ret_path, PATH_MAX))
             return err_sys(err, NACRE_ESTART, errno, "chdir", "cannot tell the current directory");
         used = strlen(ret_path);
+        used -= used == 1; /* "/" brings its own slash */
     }
-    int n = snprintf(ret_path + used, PATH_MAX - used, "%s%s", used && *wanted ? "/" : "", wanted);
+    int n = snprintf(ret_path + used, PATH_MAX - used, "%s%s",
+                     *wanted && wanted[0] != '/' ? "/" : "", wanted);
+    if (!ret_path[0])
+        memcpy(ret_path, "/", sizeof "/");
     if (n < 0 || (size_t)n >= PATH_MAX - used)
         return err_sys(err, NACRE_ESTART, ENAMETOOLONG, "chdir",
                        "cannot use the directory \"%.150s\"", wanted);
@@ -98,9 +102,16 @@ int compose_input(const nacre_command *command, int *ret_fd, nacre_error *err)
     return 0;
 }
 
-/* umask(2) cannot be read without changing it under other threads' feet. */
+/*
+ * umask(2) cannot be read without changing it under other threads' feet. A file without a name
+ * shows what it leaves of 0777, for a fraction of what reading it in /proc costs.
+ */
 static uint32_t read_umask(void)
 {
+    struct stat st;
+    cleanup_close int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0777);
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        return ~st.st_mode & 0777;
     char text[1024];
     if (fd_slurp_at(AT_FDCWD, "/proc/thread-self/status", text, sizeof text) > 0) {
         const char *at = strstr(text, "\nUmask:");

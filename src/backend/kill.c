@@ -11,7 +11,7 @@
 #include "base/err.h"
 
 #define ACK_MS   1000 /* a keeper that lives answers at once */
-#define PROOF_MS 7000 /* what SIGKILL and its proof may take */
+#define SLACK_MS 2000 /* what a busy machine may add to what the keeper promised */
 #define RETRY_MS 5
 #define DOOR_MS  1500 /* a keeper that lives opens its door within this */
 
@@ -27,19 +27,15 @@ static void fill_result(const struct run_state *state, nacre_kill_result *ret_re
         ret_result->survivor_pids[i] = state->survivor_pids[i];
 }
 
-/* The next message of a kind; a keeper that was stopped is woken once on the way. */
-static ssize_t await(int sock, enum wire_type type, const struct run_state *state, int64_t wait_ms,
+/* The next message; a keeper that was stopped is woken once on the way. */
+static ssize_t await(int sock, const struct run_state *state, int64_t wait_ms,
                      struct wire_killed *ret_message)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         int64_t deadline = clock_deadline(wait_ms);
-        for (;;) {
-            ssize_t n = client_recv(sock, ret_message, sizeof *ret_message, deadline);
-            if (n == -ETIMEDOUT)
-                break;
-            if (n <= 0 || ret_message->head.type == (uint32_t)type)
-                return n;
-        }
+        ssize_t n = client_recv(sock, ret_message, sizeof *ret_message, deadline);
+        if (n != -ETIMEDOUT)
+            return n;
         sweep_wake(state);
     }
     return -ETIMEDOUT;
@@ -62,10 +58,11 @@ static int ask_to_kill(const struct run *run, const struct run_state *state,
     if (r < 0)
         return r == -ECONNREFUSED ? 0 : r;
     struct wire_killed message;
-    ssize_t n = await(sock, WIRE_ACK, state, ACK_MS, &message);
-    if (n > 0) {
-        int64_t grace = MAX(options->grace_ms, INT64_C(0));
-        n = await(sock, WIRE_KILLED, state, grace + PROOF_MS, &message);
+    struct wire_ack ack;
+    ssize_t n = await(sock, state, ACK_MS, &message);
+    if (n > 0 && message.head.type == WIRE_ACK) {
+        memcpy(&ack, &message, sizeof ack);
+        n = await(sock, state, ack.wait_ms + SLACK_MS, &message);
     }
     if (n == sizeof message)
         fill_result(&message.state, ret_result);
@@ -174,7 +171,8 @@ int64_t input_run(const struct run *run, const void *data, size_t size, int eof,
         size_t chunk = MIN(size - done, (size_t)WIRE_INPUT_MAX);
         bool last = done + chunk == size;
         int error = 0;
-        ssize_t n = feed(sock, (const char *)data + done, chunk, eof && last, deadline, &error);
+        const char *at = size > 0 ? (const char *)data + done : "";
+        ssize_t n = feed(sock, at, chunk, eof && last, deadline, &error);
         if (n == -ETIMEDOUT)
             return done > 0 ? (int64_t)done
                             : err_set(err, NACRE_ETIMEOUT, "shell %s does not read its input",

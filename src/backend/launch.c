@@ -2,13 +2,17 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +41,8 @@ struct launcher {
     int pipe[2]; /* the session's: keepers hold the read end, we the write end */
     int pidfd;   /* ours */
     char cgroup_parent[CGROUP_PATH_MAX];
+    int spaces_fd; /* see namespaces() */
+    pid_t spaces_thread;
     bool have_warm;
     struct launched warm;
     pid_t *adopted; /* keepers that became our children */
@@ -44,7 +50,20 @@ struct launcher {
     size_t adopted_cap;
 };
 
-static void identify(struct identity *ret)
+/* The directory of this thread's namespaces, kept open for the thread that asked last. */
+static int namespaces(struct launcher *l)
+{
+    pid_t thread = gettid();
+    if (l->spaces_fd >= 0 && l->spaces_thread == thread)
+        return l->spaces_fd;
+    close_fd(&l->spaces_fd);
+    int fd = open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    l->spaces_fd = fd_lift_consume(fd);
+    l->spaces_thread = thread;
+    return l->spaces_fd;
+}
+
+static void identify(struct launcher *l, struct identity *ret)
 {
     static const char *const places[] = {"mnt", "net", "user", "pid_for_children"};
     memset(ret, 0, sizeof *ret);
@@ -53,10 +72,18 @@ static void identify(struct identity *ret)
     ret->gid = getgid();
     ret->egid = getegid();
     ret->group_count = getgroups(ARRAY_SIZE(ret->groups), ret->groups);
-    cleanup_close int spaces = open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ret->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
+    ret->seccomp = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
+    struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
+    syscall(SYS_capget, &version, ret->capabilities);
+    sched_getaffinity(0, sizeof ret->affinity, (cpu_set_t *)ret->affinity);
+    int spaces = namespaces(l);
     for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-        if (readlinkat(spaces, places[i], ret->places[i], sizeof ret->places[i]) < 0)
+        if (readlinkat(spaces, places[i], ret->places[i], sizeof ret->places[i]) < 0) {
+            /* The thread it was opened for is gone, and another has its number. */
+            close_fd(&l->spaces_fd);
             ret->places[i][0] = '?';
+        }
     struct stat st;
     ret->root = stat("/", &st) == 0 ? st.st_ino : 0;
 }
@@ -90,6 +117,7 @@ int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre
     l->files = (struct keeper_files){-EBADF, -EBADF};
     l->pipe[0] = l->pipe[1] = -EBADF;
     l->pidfd = -EBADF;
+    l->spaces_fd = -EBADF;
     int r = find_keeper(keeper, &l->files, err);
     if (r == 0) {
         int e = fd_pipe(l->pipe);
@@ -185,8 +213,11 @@ static void adopt(struct launcher *l, pid_t pid)
 
 static void note_ready(struct launcher *l, const struct wire_ready *ready, ssize_t size)
 {
-    if (size == sizeof *ready && ready->head.type == WIRE_READY && ready->child_of_host)
-        adopt(l, ready->pid);
+    if (size != sizeof *ready || ready->head.type != WIRE_READY || !ready->child_of_host)
+        return;
+    pthread_mutex_lock(&l->lock);
+    adopt(l, ready->pid);
+    pthread_mutex_unlock(&l->lock);
 }
 
 /* Says goodbye to a keeper that was not used and waits until it has cleaned up. */
@@ -237,36 +268,42 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
     return 0;
 }
 
+static bool take_warm(struct launcher *l, struct identity *ret_now, struct launched *ret_launched)
+{
+    pthread_mutex_lock(&l->lock);
+    identify(l, ret_now);
+    bool have = l->have_warm;
+    if (have)
+        *ret_launched = l->warm;
+    l->have_warm = false;
+    pthread_mutex_unlock(&l->lock);
+    return have;
+}
+
 int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error *err)
 {
     struct launched launched;
     struct identity now;
-    bool have = false;
-    identify(&now);
-    pthread_mutex_lock(&l->lock);
-    if (l->have_warm) {
-        launched = l->warm;
-        l->have_warm = false;
-        have = true;
-    }
-    bool usable = have && same_identity(&now, &launched.identity);
-    int r = 0;
-    if (usable && await_ready(l, &launched, NULL) < 0) {
-        /* Something took the warm one away: that is no reason to refuse a new one. */
-        launched_drop(&launched);
-        usable = have = false;
-    }
-    if (have && !usable)
-        dismiss(l, &launched);
-    if (!usable)
-        r = launch(l, &now, &launched, err);
-    if (!usable && r == 0) {
-        r = await_ready(l, &launched, err);
-        if (r < 0)
+    if (take_warm(l, &now, &launched)) {
+        bool usable = same_identity(&now, &launched.identity);
+        if (usable && await_ready(l, &launched, NULL) == 0) {
+            *ret_launched = launched;
+            return 0;
+        }
+        /* Something took the warm one away, or it is not what we are any more: that is no reason
+         * to refuse a new one. */
+        if (usable)
             launched_drop(&launched);
+        else
+            dismiss(l, &launched);
     }
-    pthread_mutex_unlock(&l->lock);
-    if (r == 0)
+    int r = launch(l, &now, &launched, err);
+    if (r < 0)
+        return r;
+    r = await_ready(l, &launched, err);
+    if (r < 0)
+        launched_drop(&launched);
+    else
         *ret_launched = launched;
     return r;
 }
@@ -314,10 +351,11 @@ void launcher_reap(struct launcher *l, int wait_ms)
 
 void launcher_end_session(struct launcher *l)
 {
+    struct identity now;
+    struct launched launched;
+    if (take_warm(l, &now, &launched))
+        dismiss(l, &launched);
     pthread_mutex_lock(&l->lock);
-    if (l->have_warm)
-        dismiss(l, &l->warm);
-    l->have_warm = false;
     close_fd(&l->pipe[1]);
     pthread_mutex_unlock(&l->lock);
 }
@@ -331,6 +369,7 @@ void launcher_free(struct launcher *l)
     close_fd(&l->pipe[0]);
     close_fd(&l->pipe[1]);
     close_fd(&l->pidfd);
+    close_fd(&l->spaces_fd);
     close_fd(&l->files.keeper_fd);
     close_fd(&l->files.text_fd);
     free(l->adopted);

@@ -11,6 +11,7 @@
 #include <nacre/record.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "sys/proc.h"
@@ -23,6 +24,10 @@ struct identity {
     gid_t gid, egid;
     int group_count;
     gid_t groups[32];
+    int no_new_privs;
+    int seccomp;
+    uint32_t capabilities[6];
+    unsigned char affinity[128];
     char places[4][24]; /* namespaces, as the kernel names them */
     ino_t root;
 };

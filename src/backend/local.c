@@ -37,6 +37,7 @@ struct local {
     char *cwd;
     nacre_id session;
     int64_t grace_ms;
+    int64_t longest_grace_ms; /* of any command */
     uint64_t quota;
     nacre_tier tier;
     bool single;
@@ -102,9 +103,10 @@ static bool is_over(struct local *l, const nacre_id *id)
 }
 
 /* Remembers a shell for the end of the session. The list stays as short as what is alive. */
-static int remember(struct local *l, const nacre_id *id)
+static int remember(struct local *l, const nacre_id *id, int64_t grace_ms)
 {
     pthread_mutex_lock(&l->lock);
+    l->longest_grace_ms = MAX(l->longest_grace_ms, grace_ms);
     if (l->mine_count == l->mine_cap) {
         size_t kept = 0;
         for (size_t i = 0; i < l->mine_count; i++)
@@ -275,7 +277,7 @@ static int local_create(void *self, const nacre_command *command, nacre_id *ret_
     cleanup_buf struct buf spec = {0};
     r = start_on(l, &launched, &c, cwd, input, &spec, err);
     if (r == 0 && command->lifetime == NACRE_LIFE_SESSION)
-        remember(l, &launched.id);
+        remember(l, &launched.id, command->grace_ms);
     launcher_reap(l->launcher, 0);
     if (r < 0 || !ret_watch) {
         *ret_id = launched.id;
@@ -321,7 +323,7 @@ static int64_t local_output(void *self, const nacre_id *id, uint64_t *cursor, un
             .stream = piece.stream,
             .offset = piece.offset,
             .size = piece.size,
-            .time_ms = (state.started_ns + piece.when_us * 1000) / NS_PER_MS,
+            .time_ms = report_time_ms(&state, piece.when_us),
             .gap_bytes = piece.gap,
         };
     return n;
@@ -566,7 +568,7 @@ static int local_close(void *self, int forked, nacre_error *err)
     int survivors = 0;
     if (!forked && l->launcher) {
         launcher_end_session(l->launcher);
-        int64_t deadline = clock_deadline(l->grace_ms + CLOSE_SLACK);
+        int64_t deadline = clock_deadline(l->longest_grace_ms + CLOSE_SLACK);
         for (size_t i = 0; i < l->mine_count; i++)
             survivors += await_end(l, &l->mine[i], deadline);
         launcher_reap(l->launcher, 2000);
@@ -615,6 +617,7 @@ int local_new(const struct local_options *options, nacre_backend *ret_backend, n
     l->cwd = copy(options->cwd, &ok);
     l->session = options->session;
     l->grace_ms = options->grace_ms;
+    l->longest_grace_ms = options->grace_ms;
     l->quota = options->quota;
     l->tier = options->tier;
     l->single = options->single;

@@ -77,6 +77,8 @@ static int connect_to_keeper(struct local_watch *w, nacre_error *err)
         w->sock = client_watch(&w->run);
     if (w->sock == -EMFILE || w->sock == -ENFILE)
         return err_sys(err, NACRE_ELIMIT, -w->sock, "watch", "no descriptor left for a watch");
+    /* One descriptor is enough until there is something to read. */
+    run_close(&w->run);
     if (w->sock >= 0)
         return 0;
     w->gone = true;
@@ -222,7 +224,7 @@ static int read_piece(struct local_watch *w, void *buf, size_t size, nacre_event
         .stream = piece.stream,
         .offset = piece.offset,
         .size = piece.size,
-        .time_ms = (w->state.started_ns + piece.when_us * 1000) / NS_PER_MS,
+        .time_ms = report_time_ms(&w->state, piece.when_us),
         .gap_bytes = piece.gap,
     };
     return 0;

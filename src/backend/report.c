@@ -56,6 +56,17 @@ static void fill_counts(const struct log_index *x, nacre_record *record)
     record->dropped_errno = x->dropped_errno;
 }
 
+int64_t report_time_ms(const struct run_state *state, int64_t when_us)
+{
+    return state->started_ns / NS_PER_MS + when_us / 1000;
+}
+
+/* From one moment to another, both from a file: never negative, never an overflow. */
+static int64_t between_ms(int64_t from_ns, int64_t to_ns)
+{
+    return to_ns > from_ns ? to_ns / NS_PER_MS - from_ns / NS_PER_MS : 0;
+}
+
 static void fill_times(const struct run_state *state, nacre_record *record)
 {
     record->started_ms = state->started_ns / NS_PER_MS;
@@ -63,9 +74,9 @@ static void fill_times(const struct run_state *state, nacre_record *record)
     if (state->elapsed_ns > 0 || state->outcome == NACRE_EXITED)
         record->elapsed_ms = state->elapsed_ns / NS_PER_MS;
     else if (state->exited_ns > 0)
-        record->elapsed_ms = MAX(INT64_C(0), state->exited_ns - state->started_ns) / NS_PER_MS;
+        record->elapsed_ms = between_ms(state->started_ns, state->exited_ns);
     else
-        record->elapsed_ms = MAX(INT64_C(0), clock_real_ns() - state->started_ns) / NS_PER_MS;
+        record->elapsed_ms = between_ms(state->started_ns, clock_real_ns());
     record->cpu_ms = state->cpu_us / 1000;
     record->max_rss_kb = state->max_rss_kb;
 }

@@ -12,4 +12,7 @@
 int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
                 nacre_error *err);
 
+/* When a piece of output was read, in ms since the epoch; any number from a damaged log. */
+int64_t report_time_ms(const struct run_state *state, int64_t when_us);
+
 #endif

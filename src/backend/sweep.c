@@ -20,7 +20,7 @@
 
 #define SWEEP_MS 5000
 #define ROUND_MS 2
-#define LAST_MS  500
+#define LAST_MS  3000
 
 static bool same_boot(const struct run_state *state, const struct host *host)
 {
@@ -153,8 +153,7 @@ static int sweep_locked(const struct run *run, int state_fd, struct run_state *r
                        "shell %s lost its keeper in another pid namespace; look at it from there",
                        nacre_id_short(&run->id).s);
     if (!rebooted && keeper_lives(&state)) {
-        *ret_state = state;
-        return state.phase == PHASE_RUN ? 0 : NACRE_ENOTFOUND;
+        return run_read_state(run, ret_state, err);
     }
     if (!rebooted)
         kill_rest(&state);

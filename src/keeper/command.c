@@ -17,6 +17,7 @@
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "keeper/vfork.h"
+#include "sys/calls.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
 
@@ -189,7 +190,7 @@ static _Noreturn void give_up(const struct plan *plan, enum wire_stage stage, in
 {
     plan->result->stage = stage;
     plan->result->error = error;
-    _exit(127);
+    sys_exit(127);
 }
 
 /* What may have changed in the host since the keeper was made. */
@@ -226,7 +227,7 @@ static _Noreturn void become(const struct plan *plan)
     /* The keeper may have been killed before the signal was asked for. */
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != plan->parent)
-        _exit(127);
+        sys_exit(127);
     if (plan->walk_in && fd_poke_at(plan->k->cgroup_fd, "cgroup.procs", "0") < 0)
         plan->result->outside = true;
     if (plan->input >= 0 && dup2(plan->input, STDIN_FILENO) < 0)
@@ -338,9 +339,9 @@ static struct start_result start(struct keeper *k, struct spec *spec, int given)
     if (r < 0)
         return failed(STAGE_STDIN, -r);
     struct start_result result = start_with(k, spec, &plan);
-    /* A run that can be seen has its spec. */
-    if (result.stage == STAGE_NONE && fd_pwrite_all(k->spec_fd, spec->head, spec->size, 0) < 0)
-        k->st.log.dropped_errno = errno;
+    /* A run that can be seen has its spec, unless the disk is full; it runs all the same. */
+    if (result.stage == STAGE_NONE)
+        (void)fd_pwrite_all(k->spec_fd, spec->head, spec->size, 0);
     if (plan.input != given)
         close_fd(&plan.input);
     clean_up(spec, &plan);

@@ -56,16 +56,33 @@ struct conn *ctl_add(struct keeper *k, int fd, bool watching)
     return NULL;
 }
 
+/* When all places are taken a mere listener has to go; it reads the state instead. */
+static void make_place(struct keeper *k)
+{
+    struct conn *listener = NULL;
+    for (int i = 0; i < CONN_MAX; i++) {
+        struct conn *c = &k->conns[i];
+        if (c->fd < 0)
+            return;
+        if (c->watching && !c->kill_waits && !c->input_waits && c != k->pacer)
+            listener = c;
+    }
+    if (listener)
+        drop(k, listener);
+}
+
 void ctl_accept(struct keeper *k)
 {
     for (;;) {
         int fd = fd_lift_consume(accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0)
             return;
-        if (sock_peer_is_us(fd))
-            ctl_add(k, fd, false);
-        else
+        if (!sock_peer_is_us(fd)) {
             close(fd);
+            continue;
+        }
+        make_place(k);
+        ctl_add(k, fd, false);
     }
 }
 
@@ -125,13 +142,25 @@ static bool feed(struct keeper *k, struct conn *c)
     return true;
 }
 
+/* Input goes in as it came: an end of file does not overtake what others still have waiting. */
+static struct conn *next_in_turn(struct keeper *k)
+{
+    struct conn *next = NULL;
+    for (int i = 0; i < CONN_MAX; i++) {
+        struct conn *c = &k->conns[i];
+        if (c->fd >= 0 && c->input_waits && (!next || c->turn < next->turn))
+            next = c;
+    }
+    return next;
+}
+
 void ctl_feed(struct keeper *k)
 {
-    bool waiting = false;
-    for (int i = 0; i < CONN_MAX; i++)
-        if (k->conns[i].fd >= 0 && k->conns[i].input_waits)
-            waiting |= !feed(k, &k->conns[i]);
-    if (waiting)
+    struct conn *c;
+    while ((c = next_in_turn(k)))
+        if (!feed(k, c))
+            break;
+    if (c)
         loop_add(k, k->in_fd, EPOLLOUT, TAG_IN, 0);
     else
         loop_remove(k, k->in_fd);
@@ -147,6 +176,7 @@ static void on_input(struct keeper *k, struct conn *c)
 {
     c->input_waits = true;
     c->input_done = 0;
+    c->turn = k->turns++;
     /* No further message is taken from this connection until the pipe took this one. */
     loop_add(k, c->fd, 0, TAG_CONN, (uint32_t)(c - k->conns));
     ctl_feed(k);
@@ -154,8 +184,6 @@ static void on_input(struct keeper *k, struct conn *c)
 
 static void on_kill(struct keeper *k, struct conn *c, const struct wire_kill *request)
 {
-    struct wire_head ack = head(WIRE_ACK);
-    send_to(k, c, &ack, sizeof ack);
     c->kill_waits = true;
     /* A natural exit that is already there comes first: its code is the outcome. */
     tree_reap(k);
@@ -165,6 +193,9 @@ static void on_kill(struct keeper *k, struct conn *c, const struct wire_kill *re
                                    .grace_ms = request->grace_ms,
                                    .reason = (nacre_reason)request->reason};
     machine_event(k, EV_KILL);
+    struct wire_ack ack = {.head = head(WIRE_ACK), .wait_ms = machine_kill_ms(k)};
+    if (c->fd >= 0 && c->kill_waits)
+        send_to(k, c, &ack, sizeof ack);
 }
 
 static bool signal_is_valid(int signal)

@@ -27,14 +27,15 @@
 #include "sys/host.h"
 #include "sys/proc.h"
 
-#define NEVER      INT64_MAX
-#define CONN_MAX   64
-#define SETTLE_NS  (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
-#define PROOF_NS   (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
-#define SWEEP_NS   (INT64_C(5) * 1000000)    /* between two looks for what still forks */
-#define LOOK_NS    (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
-#define PUBLISH_NS (INT64_C(1) * 1000000)    /* readers learn of output this often */
-#define TREE_MAX   8192
+#define NEVER       INT64_MAX
+#define CONN_MAX    64
+#define SETTLE_NS   (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
+#define PROOF_NS    (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
+#define SWEEP_NS    (INT64_C(5) * 1000000)    /* between two looks for what still forks */
+#define LOOK_NS     (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
+#define PATIENCE_NS (INT64_C(5) * 1000000)    /* chores wait this long for an idle moment */
+#define PUBLISH_NS  (INT64_C(1) * 1000000)    /* readers learn of output this often */
+#define TREE_MAX    8192
 
 /* States and events of the machine; machine.c has the table. */
 enum keeper_state {
@@ -66,6 +67,7 @@ struct conn {
     bool kill_waits;     /* wants to hear how the kill ended */
     bool input_waits;    /* has input that the pipe did not take yet */
     uint32_t input_done; /* bytes of it taken */
+    uint64_t turn;       /* the order in which input came */
 };
 
 /* What a kill request asks for. */
@@ -95,6 +97,7 @@ struct keeper {
     int epoll_fd;
     int signal_fd;
     int launch_fd;
+    int successor_fd; /* the promised successor's end of its socket */
     int runs_fd;
     int dir_fd;
     int state_fd;
@@ -110,8 +113,10 @@ struct keeper {
     struct start_result *result; /* a page shared with the child */
     pid_t main;
     bool main_reaped;
-    bool proc_ours;     /* /proc shows our pids */
-    bool reborn;        /* this process is the successor now */
+    bool proc_ours; /* /proc shows our pids */
+    bool chores;    /* something is left to do after a start, when there is time */
+    bool reborn;    /* this process is the successor now */
+    uint64_t turns;
     struct conn *pacer; /* whose reading the command is held to, or NULL */
     uint64_t seen;      /* by it */
     bool held;          /* the streams are not being read */
@@ -145,11 +150,15 @@ enum start_answer start_on_go(struct keeper *k, struct start_result *ret_result)
 int launch_hello(struct keeper *k);
 void launch_ready(struct keeper *k, int error);
 void launch_go(struct keeper *k);
+/* Makes the successor that was promised, if one was; in it, k->reborn is set. */
+void launch_successor(struct keeper *k);
 
 /* machine.c */
 void machine_event(struct keeper *k, enum keeper_event event);
 void machine_timers(struct keeper *k);
 int64_t machine_next_timer(const struct keeper *k);
+/* How long the kill that is under way may still take. */
+int64_t machine_kill_ms(const struct keeper *k);
 
 /* tree.c */
 void tree_signal(struct keeper *k, int signal);

@@ -85,6 +85,27 @@ static void be_reborn(struct keeper *k, int launch_fd)
     k->state = ST_DONE;
 }
 
+/* What the copy shares with us is copied when it is written to: now, and not when somebody waits
+ * for our answer. */
+static void unshare_pages(struct keeper *k)
+{
+    volatile char *bytes = (volatile char *)k;
+    for (size_t i = 0; i < sizeof *k; i += 1024)
+        bytes[i] = bytes[i];
+}
+
+void launch_successor(struct keeper *k)
+{
+    int fd = TAKE_FD(k->successor_fd);
+    if (fd >= 0 && sys_fork_sibling() == 0) {
+        be_reborn(k, fd);
+        return;
+    }
+    close_fd(&fd);
+    unshare_pages(k);
+}
+
+/* The library gets the successor's socket now; the successor itself is made when we are idle. */
 static void announce_start(struct keeper *k)
 {
     int pair[2] = {-EBADF, -EBADF};
@@ -92,10 +113,7 @@ static void announce_start(struct keeper *k)
         pair[0] = pair[1] = -EBADF;
     say_started(k, STAGE_NONE, 0, pair[0]);
     close_fd(&pair[0]);
-    if (pair[1] >= 0 && sys_fork_sibling() == 0)
-        be_reborn(k, pair[1]);
-    else
-        close_fd(&pair[1]);
+    k->successor_fd = pair[1];
 }
 
 static void refuse(struct keeper *k, struct start_result result)
@@ -120,13 +138,7 @@ static void run_now(struct keeper *k, struct start_result result)
     }
     machine_event(k, EV_STARTED);
     announce_start(k);
-    if (k->reborn)
-        return;
-    close_fd(&k->text_fd);
-    if (k->st.kept) {
-        loop_close(k, &k->owner_pipe);
-        loop_close(k, &k->owner_pidfd);
-    }
+    k->chores = true;
     loop_remove(k, k->launch_fd);
     fd_set_nonblock(k->launch_fd);
     struct conn *first = ctl_add(k, TAKE_FD(k->launch_fd), true);

@@ -158,11 +158,6 @@ static void admit(struct keeper *k)
     ctl_tell_killers(k);
 }
 
-static void nothing_to_kill(struct keeper *k)
-{
-    ctl_tell_killers(k);
-}
-
 /* clang-format off */
 static action *const table[ST_COUNT][EV_COUNT] = {
     /*                STARTED            NOT_STARTED             EXIT                  EMPTY                */
@@ -180,7 +175,7 @@ static action *const table[ST_COUNT][EV_COUNT] = {
     [ST_FORCING]   = {                                           [EV_EXIT] = note_exit, [EV_EMPTY] = finish,
                       [EV_KILL] = force_again,
                       [EV_PROOF_OVER] = admit},
-    [ST_DONE]      = {[EV_KILL] = nothing_to_kill},
+    [ST_DONE]      = {0},
 };
 /* clang-format on */
 
@@ -233,6 +228,13 @@ void machine_timers(struct keeper *k)
         settle(k);
     if (due(&k->publish_at, now))
         publish(k);
+}
+
+int64_t machine_kill_ms(const struct keeper *k)
+{
+    int64_t now = clock_mono_ns();
+    int64_t grace = k->state == ST_STOPPING ? MAX(k->grace_at - now, INT64_C(0)) : 0;
+    return (grace + PROOF_NS) / NS_PER_MS;
 }
 
 int64_t machine_next_timer(const struct keeper *k)

@@ -39,10 +39,10 @@ void loop_close(struct keeper *k, int *fd)
 
 void forget_descriptors(struct keeper *k)
 {
-    int *fds[] = {&k->epoll_fd,    &k->signal_fd,   &k->launch_fd, &k->runs_fd,   &k->dir_fd,
-                  &k->state_fd,    &k->spec_fd,     &k->listen_fd, &k->text_fd,   &k->cgroup_fd,
-                  &k->owner_pipe,  &k->owner_pidfd, &k->out_fd[0], &k->out_fd[1], &k->in_fd,
-                  &k->child_fd[0], &k->child_fd[1]};
+    int *fds[] = {&k->epoll_fd,  &k->signal_fd,   &k->launch_fd,   &k->successor_fd, &k->runs_fd,
+                  &k->dir_fd,    &k->state_fd,    &k->spec_fd,     &k->listen_fd,    &k->text_fd,
+                  &k->cgroup_fd, &k->owner_pipe,  &k->owner_pidfd, &k->out_fd[0],    &k->out_fd[1],
+                  &k->in_fd,     &k->child_fd[0], &k->child_fd[1]};
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < CONN_MAX; i++)
@@ -165,17 +165,35 @@ static void dispatch(struct keeper *k, uint64_t data)
     }
 }
 
+/* Nothing is waiting to be done: the time for what nobody waits for. */
+static void on_idle(struct keeper *k)
+{
+    k->chores = false;
+    launch_successor(k);
+    if (k->reborn)
+        return;
+    close_fd(&k->text_fd);
+    if (k->st.kept) {
+        loop_close(k, &k->owner_pipe);
+        loop_close(k, &k->owner_pidfd);
+    }
+}
+
 static void loop(struct keeper *k)
 {
     while (k->state != ST_DONE) {
         struct epoll_event events[16];
-        int timeout = clock_left_ms(machine_next_timer(k));
+        int timeout = k->chores ? 0 : clock_left_ms(machine_next_timer(k));
         int n = epoll_wait(k->epoll_fd, events, ARRAY_SIZE(events), timeout);
+        if (k->chores && (n == 0 || clock_mono_ns() - k->st.started_mono_ns > PATIENCE_NS))
+            on_idle(k);
         for (int i = 0; i < n && k->state != ST_DONE; i++)
             dispatch(k, events[i].data.u64);
         if (k->state != ST_DONE)
             machine_timers(k);
     }
+    if (!k->reborn)
+        launch_successor(k);
 }
 
 /* What is done once; a successor inherits it. */

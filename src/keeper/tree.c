@@ -43,6 +43,20 @@ static void signal_group(const struct keeper *k, int signal)
         kill(-k->main, signal);
 }
 
+/* Neither orphans nor descendants can be told: the command's group is all there is. */
+static bool only_group(const struct keeper *k)
+{
+    return !k->proc_ours || k->st.tier == NACRE_TIER_GROUP;
+}
+
+static size_t count_alive(const struct keeper *k)
+{
+    if (!only_group(k))
+        return proc_tree(getpid(), scan, TREE_MAX, NULL, NULL);
+    scan[0] = (struct proc_ref){.pid = k->main};
+    return kill(-k->main, 0) == 0;
+}
+
 static void signal_once(const struct proc_ref *ref, void *userdata)
 {
     const struct pass *pass = userdata;
@@ -73,7 +87,7 @@ static uint64_t boot_ticks(void)
  */
 void tree_signal(struct keeper *k, int signal)
 {
-    if (!k->proc_ours || k->st.tier == NACRE_TIER_GROUP) {
+    if (only_group(k)) {
         signal_group(k, signal);
         signal_group(k, SIGCONT);
         k->st.signalled++;
@@ -98,21 +112,20 @@ void tree_sweep(struct keeper *k)
         cgroup_kill(k->cgroup_fd);
     if (k->proc_ours)
         proc_tree(getpid(), scan, TREE_MAX, kill_one, NULL);
-    else
+    if (only_group(k))
         signal_group(k, SIGKILL);
     tree_reap(k);
 }
 
 void tree_force(struct keeper *k)
 {
-    size_t alive = k->proc_ours ? proc_tree(getpid(), scan, TREE_MAX, NULL, NULL) : 1;
-    k->st.force_killed += (int32_t)alive;
+    k->st.force_killed += (int32_t)count_alive(k);
     tree_sweep(k);
 }
 
 void tree_count_survivors(struct keeper *k)
 {
-    size_t alive = k->proc_ours ? proc_tree(getpid(), scan, TREE_MAX, NULL, NULL) : 1;
+    size_t alive = count_alive(k);
     k->st.survivors = (int32_t)alive;
     for (size_t i = 0; i < STATE_SURVIVORS; i++)
         k->st.survivor_pids[i] = i < alive ? scan[i].pid : 0;

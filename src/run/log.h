@@ -83,6 +83,7 @@ struct logr {
     uint64_t cache_first;
     size_t cache_count;
     bool cache_tail; /* of the tail's ring, not of the head */
+    uint64_t lowest; /* the first span of the ring that the present read relies on */
 };
 
 struct log_piece {

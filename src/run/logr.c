@@ -58,6 +58,7 @@ static int load_spans(struct logr *r, const struct log_index *x, const struct pa
     size_t count = (size_t)MIN(part->last - number, (uint64_t)ARRAY_SIZE(r->cache));
     ssize_t n;
     if (part->tail) {
+        r->lowest = MIN(r->lowest, number);
         uint64_t slot = number % x->span_cap;
         count = (size_t)MIN(count, x->span_cap - slot);
         n = fd_pread_all(r->tail_fd, r->cache, count * SPAN_SIZE,
@@ -167,7 +168,8 @@ static bool overtaken(const struct logr *r, const struct log_index *before, uint
     if (offset < before->head)
         return false;
     return state_read(r->state_fd, &now) < 0 || now.log.tail_start > offset ||
-           now.log.ring_size != before->ring_size || now.log.ring_base != before->ring_base;
+           now.log.span_first > r->lowest || now.log.ring_size != before->ring_size ||
+           now.log.ring_base != before->ring_base;
 }
 
 static bool index_is_sane(const struct log_index *x)
@@ -202,6 +204,7 @@ ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, v
         if (*cursor >= x->head && (e = open_tail(r, dir)) < 0)
             return e;
         uint64_t at = *cursor;
+        r->lowest = UINT64_MAX;
         ssize_t n = read_span(r, x, cursor, streams, buf, size, ret_piece);
         if (overtaken(r, x, at)) {
             r->cache_count = 0;

@@ -64,6 +64,8 @@ int spec_check(const void *data, size_t size)
     if (head->text_size != strlen(bytes + head->text) || head->text < sizeof *head + name ||
         memcmp(bytes + head->text - name, SPEC_TEXT_NAME, name) != 0)
         return -EBADMSG;
+    if (head->argc == 0)
+        return -EBADMSG;
     r = strings_fit(bytes, size, head->argv, head->argc);
     return r < 0 ? r : strings_fit(bytes, size, head->env, head->envc);
 }

@@ -62,7 +62,7 @@ struct run_state {
     int32_t exit_code;
     int32_t signal;
     uint32_t core_dumped;
-    uint32_t kept; /* lifetime keep, or adopted as such */
+    uint32_t kept; /* it does not end with its session */
 
     uint8_t boot[16];
     uint64_t pid_ns;

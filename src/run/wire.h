@@ -98,6 +98,11 @@ struct wire_kill {
     int64_t grace_ms; /* < 0 = the run's own */
 };
 
+struct wire_ack {
+    struct wire_head head;
+    int64_t wait_ms; /* the result will be there by then */
+};
+
 struct wire_killed {
     struct wire_head head;
     struct run_state state;

@@ -22,6 +22,9 @@ pid_t sys_fork_into(int cgroup_fd);
 /* fork() whose child becomes a sibling of ours instead; the same rule. */
 pid_t sys_fork_sibling(void);
 
+/* _exit() that no sanitizer takes for the end of the program it shares memory with. */
+_Noreturn void sys_exit(int status);
+
 /* One stretch of directory entries, without malloc; see sys/fd.h for a walk. */
 ssize_t sys_getdents(int fd, void *buf, size_t size);
 

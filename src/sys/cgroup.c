@@ -1,6 +1,7 @@
 #include "sys/cgroup.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,13 +10,11 @@
 
 #include "base/defs.h"
 #include "sys/fd.h"
+#include "sys/proc.h"
 
 /* Reads a file of /proc line by line; a result != 0 of fn ends it and is returned. */
-static int each_line(const char *path, int (*fn)(char *line, void *userdata), void *userdata)
+static int each_line_of(int fd, int (*fn)(char *line, void *userdata), void *userdata)
 {
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
     char buf[8192];
     size_t kept = 0;
     for (;;) {
@@ -35,6 +34,12 @@ static int each_line(const char *path, int (*fn)(char *line, void *userdata), vo
         if (kept == sizeof buf - 1)
             return -E2BIG;
     }
+}
+
+static int each_line(const char *path, int (*fn)(char *line, void *userdata), void *userdata)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : each_line_of(fd, fn, userdata);
 }
 
 struct where {
@@ -100,9 +105,22 @@ int cgroup_create(const char *parent, const char *name)
     return r;
 }
 
+/* For kernels before 5.14, in rounds of the caller's: who is born meanwhile is met in the next. */
+static int kill_member(char *line, void *userdata UNUSED)
+{
+    struct proc_ref ref;
+    if (proc_ref((pid_t)fd_parse_number(line), &ref) == 0)
+        proc_kill(&ref, SIGKILL);
+    return 0;
+}
+
 int cgroup_kill(int fd)
 {
-    return fd_poke_at(fd, "cgroup.kill", "1");
+    int r = fd_poke_at(fd, "cgroup.kill", "1");
+    if (r != -ENOENT)
+        return r;
+    cleanup_close int members = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    return members < 0 ? -errno : each_line_of(members, kill_member, NULL);
 }
 
 int cgroup_populated(int fd)

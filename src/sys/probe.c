@@ -41,8 +41,13 @@ static int probe_children(char *detail UNUSED, size_t size UNUSED)
 
 static int probe_subreaper(char *detail UNUSED, size_t size UNUSED)
 {
-    int value;
-    return prctl(PR_GET_CHILD_SUBREAPER, &value, 0, 0, 0) < 0 ? -errno : 0;
+    int status = 0;
+    pid_t pid = sys_fork_into(-1);
+    if (pid == 0)
+        _exit(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? errno : 0);
+    if (pid < 0 || waitpid(pid, &status, 0) < 0)
+        return pid < 0 ? pid : -errno;
+    return -WEXITSTATUS(status);
 }
 
 static int probe_pidfd(char *detail UNUSED, size_t size UNUSED)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "sys/calls.h"
 
 #define CHILD_STACK ((size_t)32 * 1024)
 #define PASS_FD     3
@@ -42,7 +43,7 @@ NO_SANITIZE static int grandchild(void *data)
         syscall(SYS_execve, order->path, order->argv, order->env);
 failed:
     order->error = errno;
-    _exit(127);
+    sys_exit(127);
 }
 
 /*
@@ -55,7 +56,7 @@ NO_SANITIZE static pid_t run_apart(int (*fn)(void *), char *stack, int flags, st
     (void)stack;
     pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | flags, 0, 0, 0, 0);
     if (pid == 0)
-        _exit(fn(order));
+        sys_exit(fn(order));
     return pid;
 #else
     return clone(fn, stack + CHILD_STACK, CLONE_VM | CLONE_VFORK | flags, order);
@@ -71,7 +72,7 @@ NO_SANITIZE static int child(void *data)
         order->error = errno;
     else if (order->error)
         waitpid(pid, NULL, 0); /* the exec failed: leave no zombie to whoever adopts it */
-    _exit(0);
+    sys_exit(0);
 }
 
 int spawn_orphan(int exec_fd, int pass_fd, const char *name, char *const *env)

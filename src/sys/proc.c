@@ -46,13 +46,15 @@ int proc_stat(pid_t pid, struct proc_stat *ret_stat)
     if (!p || p[1] != ' ')
         return -ESRCH;
     p += 2;
-    const char *start = skip_fields(p, 19);
+    const char *threads = skip_fields(p, 17);
+    const char *start = skip_fields(threads, 2);
     if (!start)
         return -ESRCH;
     *ret_stat = (struct proc_stat){
         .ref = {.pid = pid, .start = (uint64_t)fd_parse_number(start)},
         .parent = (pid_t)fd_parse_number(p + 2),
         .state = *p,
+        .alive = (*p != 'Z' && *p != 'X') || fd_parse_number(threads) > 1,
     };
     return 0;
 }
@@ -69,8 +71,7 @@ int proc_ref(pid_t pid, struct proc_ref *ret_ref)
 bool proc_alive(const struct proc_ref *ref)
 {
     struct proc_stat stat;
-    return proc_stat(ref->pid, &stat) == 0 && stat.ref.start == ref->start && stat.state != 'Z' &&
-           stat.state != 'X';
+    return proc_stat(ref->pid, &stat) == 0 && stat.ref.start == ref->start && stat.alive;
 }
 
 int proc_kill(const struct proc_ref *ref, int signal)
@@ -101,8 +102,7 @@ struct tree {
 static void tree_add(struct tree *tree, pid_t pid)
 {
     struct proc_stat stat;
-    if (tree->count < tree->max && proc_stat(pid, &stat) == 0 && stat.state != 'Z' &&
-        stat.state != 'X')
+    if (tree->count < tree->max && proc_stat(pid, &stat) == 0 && stat.alive)
         tree->refs[tree->count++] = stat.ref;
 }
 

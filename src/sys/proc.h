@@ -18,7 +18,8 @@ struct proc_ref {
 struct proc_stat {
     struct proc_ref ref;
     pid_t parent;
-    char state; /* 'R', 'S', 'D', 'T', 'Z', ... */
+    char state; /* 'R', 'S', 'D', 'T', 'Z', ... of its first thread */
+    bool alive; /* not a zombie; one whose first thread ended may have others */
 };
 
 int proc_stat(pid_t pid, struct proc_stat *ret_stat);

@@ -59,9 +59,8 @@ static void say_started(struct keeper *k, int stage, int error, int successor)
  */
 static void be_reborn(struct keeper *k, int launch_fd)
 {
-    struct wire_hello hello = k->hello;
-    struct keeper old = {.host = k->host, .nice = k->nice};
-    memcpy(old.limits, k->limits, sizeof old.limits);
+    struct keeper next = {.hello = k->hello, .host = k->host, .nice = k->nice};
+    memcpy(next.limits, k->limits, sizeof next.limits);
     int kept[] = {launch_fd, k->runs_fd, k->owner_pipe, k->owner_pidfd, k->text_fd};
     int at[ARRAY_SIZE(kept)];
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
@@ -70,12 +69,8 @@ static void be_reborn(struct keeper *k, int launch_fd)
         at[i] = at[i] < 0 ? -EBADF : dup3(at[i], LAUNCH_FD + (int)i, O_CLOEXEC);
     fd_close_from(LAUNCH_FD + (int)ARRAY_SIZE(kept));
     setsid();
-    memset(k, 0, sizeof *k);
+    *k = next;
     forget_descriptors(k);
-    k->hello = hello;
-    k->host = old.host;
-    k->nice = old.nice;
-    memcpy(k->limits, old.limits, sizeof k->limits);
     k->launch_fd = at[0];
     k->runs_fd = at[1];
     k->owner_pipe = at[2];

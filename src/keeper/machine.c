@@ -160,22 +160,13 @@ static void admit(struct keeper *k)
 
 /* clang-format off */
 static action *const table[ST_COUNT][EV_COUNT] = {
-    /*                STARTED            NOT_STARTED             EXIT                  EMPTY                */
-    /*                KILL               DEADLINE                OWNER_GONE                                 */
-    /*                GRACE_OVER         PROOF_OVER                                                         */
-    [ST_WARM]      = {[EV_STARTED] = run, [EV_NOT_STARTED] = leave,
-                      [EV_KILL] = leave,                         [EV_OWNER_GONE] = leave},
-    [ST_RUNNING]   = {                                           [EV_EXIT] = linger,
-                      [EV_KILL] = stop,  [EV_DEADLINE] = time_out, [EV_OWNER_GONE] = end_with_owner},
-    [ST_LINGERING] = {                                                                 [EV_EMPTY] = finish,
-                      [EV_KILL] = stop,                          [EV_OWNER_GONE] = end_with_owner},
-    [ST_STOPPING]  = {                                           [EV_EXIT] = note_exit, [EV_EMPTY] = finish,
-                      [EV_KILL] = hurry,                         [EV_OWNER_GONE] = hurry_with_owner,
-                      [EV_GRACE_OVER] = force},
-    [ST_FORCING]   = {                                           [EV_EXIT] = note_exit, [EV_EMPTY] = finish,
-                      [EV_KILL] = force_again,
-                      [EV_PROOF_OVER] = admit},
-    [ST_DONE]      = {0},
+    /*                STARTED NOT_STARTED EXIT       EMPTY   KILL         DEADLINE  OWNER_GONE        GRACE_OVER PROOF_OVER */
+    [ST_WARM]      = {run,    leave,      NULL,      NULL,   leave,       NULL,     leave,            NULL,      NULL},
+    [ST_RUNNING]   = {NULL,   NULL,       linger,    NULL,   stop,        time_out, end_with_owner,   NULL,      NULL},
+    [ST_LINGERING] = {NULL,   NULL,       NULL,      finish, stop,        NULL,     end_with_owner,   NULL,      NULL},
+    [ST_STOPPING]  = {NULL,   NULL,       note_exit, finish, hurry,       NULL,     hurry_with_owner, force,     NULL},
+    [ST_FORCING]   = {NULL,   NULL,       note_exit, finish, force_again, NULL,     NULL,             NULL,      admit},
+    [ST_DONE]      = {NULL},
 };
 /* clang-format on */
 

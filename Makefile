@@ -1,0 +1,53 @@
+# The verbs of the project. Meson and ninja do the building, scripts/ the rest.
+
+PREFIX ?= /usr/local
+BUILD  := build
+
+# The text of CMD goes to the script as it was written: no `$` of it is expanded by make.
+unexport CMD
+export NACRE_DEMO := $(value CMD)
+
+.DEFAULT_GOAL := all
+.PHONY: all run test test-full bench lint format install deps help clean
+
+all: ## build the program, the keeper and the library into build/
+	@scripts/build.sh $(BUILD)
+
+run: ## install what is missing, build, and run a command under nacre (CMD='...')
+	@scripts/deps.sh build
+	@scripts/build.sh $(BUILD)
+	@scripts/demo.sh $(BUILD)
+
+test: ## install what tests need, and run them (about five minutes)
+	@scripts/deps.sh build test
+	@scripts/test.sh
+
+test-full: ## the whole matrix: users, tiers, sanitizers, denied system calls
+	@scripts/deps.sh build test
+	@scripts/test-full.sh
+
+bench: ## build and run the benchmarks
+	@scripts/deps.sh build
+	@scripts/build.sh $(BUILD) -Dbench=true
+	@scripts/bench.sh $(BUILD)
+
+lint: ## formatting, static analysis and the rules of the source tree
+	@scripts/deps.sh build test
+	@scripts/lint.sh
+
+format: ## rewrite the C sources the way .clang-format says
+	@scripts/list-c.sh | xargs clang-format -i
+
+install: ## install under PREFIX (default /usr/local), below DESTDIR if given
+	@scripts/build.sh $(BUILD) -Dprefix=$(PREFIX)
+	@meson install -C $(BUILD) --no-rebuild --quiet
+	@echo "nacre is installed under $(DESTDIR)$(PREFIX)"
+
+deps: ## install the Debian packages that building and testing need
+	@scripts/deps.sh build test
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+
+clean: ## remove everything that was built
+	@rm -rf build build-asan build-tsan build-fuzz

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing, and says which and why.
+# usage: deps.sh [build] [test]
+set -eu
+
+for_build() {
+    cat <<-'EOF'
+	gcc the C compiler
+	libc6-dev the headers of the C library, and its static form for the keeper
+	meson configures the build
+	ninja-build runs the build
+	pkg-config finds libraries
+	libjansson-dev writes the JSON of the command line
+	scdoc makes the manual pages
+	EOF
+}
+
+for_test() {
+    cat <<-'EOF'
+	clang the second compiler, sanitizers and fuzzing
+	libclang-rt-14-dev the runtimes of clang's sanitizers
+	clang-format checks the formatting
+	clang-tidy static analysis
+	libcmocka-dev unit tests
+	libseccomp-dev denies system calls, so that fallbacks are tested
+	git a program that likes to open editors
+	python3 a program that asks, and one that serves
+	procps pkill and ps, run as agents run them
+	util-linux setpriv and unshare: other users, other namespaces
+	EOF
+}
+
+is_installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+list_wanted() {
+    local group
+    for group in "${@:-build}"; do
+        case $group in
+        build) for_build ;;
+        test) for_test ;;
+        *) echo "usage: deps.sh [build] [test]" >&2 && exit 2 ;;
+        esac
+    done
+}
+
+list_missing() {
+    local package why
+    while read -r package why; do
+        is_installed "$package" || echo "$package $why"
+    done
+}
+
+# Prints how to become root: nothing, "sudo -n", or fails.
+root_prefix() {
+    [ "$(id -u)" -eq 0 ] && return 0
+    sudo -n true 2>/dev/null && echo "sudo -n"
+}
+
+install_packages() {
+    local prefix=$1 env="env DEBIAN_FRONTEND=noninteractive" log status=0
+    shift
+    log=$(mktemp)
+    # shellcheck disable=SC2086
+    {
+        $prefix $env apt-get -q update &&
+            $prefix $env apt-get -q -y -o DPkg::Lock::Timeout=120 \
+                install --no-install-recommends "$@"
+    } >"$log" 2>&1 </dev/null || status=$?
+    [ $status -eq 0 ] || cat "$log" >&2
+    rm -f "$log"
+    return $status
+}
+
+wanted=$(list_wanted "$@")
+if ! command -v dpkg-query >/dev/null; then
+    echo "This is not Debian, so nothing is installed. What Debian calls these is needed:"
+    echo "$wanted" | sed 's/^\([^ ]*\) /  \1: /'
+    exit 0
+fi
+
+missing=$(echo "$wanted" | list_missing)
+[ -n "$missing" ] || exit 0
+
+names=$(echo "$missing" | cut -d' ' -f1 | tr '\n' ' ')
+echo "Missing packages:"
+echo "$missing" | sed 's/^\([^ ]*\) /  \1: /'
+if ! prefix=$(root_prefix); then
+    echo "They cannot be installed without root or a sudo that asks nothing. Run this, then again:"
+    echo "  sudo sh -c 'apt-get update && apt-get install -y --no-install-recommends ${names% }'"
+    exit 1
+fi
+echo "Installing them with ${prefix:+$prefix }apt-get ..."
+# shellcheck disable=SC2086
+if ! install_packages "$prefix" $names; then
+    echo "apt-get failed; its words are above" >&2
+    exit 1
+fi

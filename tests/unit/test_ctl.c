@@ -1,0 +1,525 @@
+/*
+ * The control socket of a keeper, with real sockets and a real stdin; the rest of the keeper is
+ * stubbed and only notes what it was asked for.
+ */
+#include "unit.h"
+
+#include <poll.h>
+
+/* Its functions reach into the keeper; they are tested in their own file. */
+#include "keeper/ctl.c"
+
+static struct keeper k;
+static int events, reaps;
+static uint64_t seen;
+
+void loop_add(struct keeper *keeper, int fd, uint32_t what, enum tag tag, uint32_t index)
+{
+    (void)keeper;
+    (void)what;
+    (void)tag;
+    (void)index;
+    assert_true(fd >= 0);
+}
+
+void loop_remove(struct keeper *keeper, int fd)
+{
+    (void)keeper;
+    (void)fd;
+}
+
+void loop_close(struct keeper *keeper, int *fd)
+{
+    (void)keeper;
+    close_fd(fd);
+}
+
+void machine_event(struct keeper *keeper, enum keeper_event event)
+{
+    (void)keeper;
+    assert_int_equal(event, EV_KILL);
+    events++;
+}
+
+int64_t machine_kill_ms(const struct keeper *keeper)
+{
+    (void)keeper;
+    return 4321;
+}
+
+void tree_reap(struct keeper *keeper)
+{
+    (void)keeper;
+    reaps++;
+}
+
+void drain_seen(struct keeper *keeper, uint64_t offset)
+{
+    (void)keeper;
+    seen = offset;
+}
+
+static int stdin_reader;
+
+static int begin(void **state)
+{
+    (void)state;
+    int ends[2];
+    memset(&k, 0, sizeof k);
+    for (int i = 0; i < CONN_MAX; i++)
+        k.conns[i].fd = -EBADF;
+    k.state = ST_RUNNING;
+    k.listen_fd = -EBADF;
+    k.st.generation = 77;
+    events = reaps = 0;
+    seen = 0;
+    if (fd_pipe(ends) < 0 || fd_set_nonblock(ends[0]) < 0 || fd_set_nonblock(ends[1]) < 0)
+        return -1;
+    fcntl(ends[1], F_SETPIPE_SZ, 4096);
+    stdin_reader = ends[0];
+    k.in_fd = ends[1];
+    return 0;
+}
+
+static int finish(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CONN_MAX; i++)
+        close_fd(&k.conns[i].fd);
+    close_fd(&k.in_fd);
+    close_fd(&stdin_reader);
+    return 0;
+}
+
+struct client {
+    int fd;
+    struct conn *conn;
+};
+
+static struct client connect_client(void)
+{
+    int pair[2];
+    assert_int_equal(sock_pair(pair), 0);
+    assert_int_equal(fd_set_nonblock(pair[1]), 0);
+    struct client client = {.fd = pair[0], .conn = ctl_add(&k, pair[1], false)};
+    assert_non_null(client.conn);
+    return client;
+}
+
+static void say(const struct client *client, const void *message, size_t size)
+{
+    assert_int_equal(sock_send(client->fd, message, size, NULL, 0, 0), 0);
+    ctl_readable(&k, client->conn);
+}
+
+/* The type of the next answer; 0 if the keeper hung up, -EAGAIN if there is none. */
+static int hear(const struct client *client, void *buf, size_t size)
+{
+    struct wire_head answer;
+    ssize_t n = sock_recv(client->fd, buf, size, NULL, 0, MSG_DONTWAIT);
+    if (n <= 0)
+        return (int)n;
+    memcpy(&answer, buf, sizeof answer);
+    assert_int_equal(answer.format, RUN_FORMAT);
+    return (int)answer.type;
+}
+
+static int hear_type(const struct client *client)
+{
+    char buf[sizeof(struct wire_event) + 16];
+    return hear(client, buf, sizeof buf);
+}
+
+static struct wire_head a_head(uint32_t type)
+{
+    return (struct wire_head){.type = type, .format = RUN_FORMAT};
+}
+
+/* -- Watching and killing ------------------------------------------------------------------------
+ */
+
+static void watchers_are_told(void **state)
+{
+    (void)state;
+    struct client first = connect_client(), second = connect_client();
+    struct wire_head watch = a_head(WIRE_WATCH);
+    struct wire_event event;
+    say(&first, &watch, sizeof watch);
+    assert_int_equal(hear(&first, &event, sizeof event), WIRE_EVENT);
+    assert_int_equal(event.state.generation, 77);
+    k.st.generation = 78;
+    ctl_tell_watchers(&k);
+    assert_int_equal(hear(&first, &event, sizeof event), WIRE_EVENT);
+    assert_int_equal(event.state.generation, 78);
+    assert_int_equal(hear_type(&second), -EAGAIN);
+    close(first.fd);
+    /* One that is gone is forgotten, and disturbs nobody. */
+    ctl_tell_watchers(&k);
+    assert_true(first.conn->fd < 0);
+    assert_true(second.conn->fd >= 0);
+    close(second.fd);
+}
+
+static void a_watcher_that_does_not_read(void **state)
+{
+    (void)state;
+    struct client client = connect_client();
+    struct wire_head watch = a_head(WIRE_WATCH);
+    say(&client, &watch, sizeof watch);
+    for (int i = 0; i < 2000; i++)
+        ctl_tell_watchers(&k);
+    /* It is not waited for, and still connected. */
+    assert_true(client.conn->fd >= 0);
+    assert_int_equal(hear_type(&client), WIRE_EVENT);
+    close(client.fd);
+}
+
+static void kills_are_acknowledged_and_answered(void **state)
+{
+    (void)state;
+    struct client client = connect_client(), other = connect_client();
+    struct wire_kill request = {.head = a_head(WIRE_KILL),
+                                .signal = SIGINT,
+                                .reason = NACRE_REASON_CANCEL,
+                                .grace_ms = 123};
+    struct wire_killed killed;
+    struct wire_ack ack;
+    say(&client, &request, sizeof request);
+    assert_int_equal(hear(&client, &ack, sizeof ack), WIRE_ACK);
+    assert_int_equal(ack.wait_ms, 4321);
+    assert_int_equal(hear_type(&client), -EAGAIN);
+    assert_int_equal(events, 1);
+    assert_int_equal(reaps, 1);
+    assert_int_equal(k.order.signal, SIGINT);
+    assert_int_equal(k.order.reason, NACRE_REASON_CANCEL);
+    assert_int_equal(k.order.grace_ms, 123);
+    ctl_tell_killers(&k);
+    assert_int_equal(hear(&client, &killed, sizeof killed), WIRE_KILLED);
+    assert_int_equal(hear_type(&other), -EAGAIN);
+    ctl_tell_killers(&k);
+    assert_int_equal(hear_type(&client), -EAGAIN);
+    close(client.fd);
+    close(other.fd);
+}
+
+/* -- Messages that make no sense -----------------------------------------------------------------
+ */
+
+static void assert_hung_up_on(const void *message, size_t size)
+{
+    struct client client = connect_client();
+    say(&client, message, size);
+    assert_true(client.conn->fd < 0);
+    assert_int_equal(hear_type(&client), 0);
+    close(client.fd);
+}
+
+static void nonsense_ends_the_connection(void **state)
+{
+    (void)state;
+    static const uint32_t types[] = {0,          WIRE_HELLO,   WIRE_READY, WIRE_GO,
+                                     WIRE_EVENT, WIRE_STARTED, WIRE_ACK,   WIRE_KILLED,
+                                     99,         UINT32_MAX};
+    for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+        struct wire_head message = a_head(types[i]);
+        assert_hung_up_on(&message, sizeof message);
+    }
+    struct wire_head newer = {.type = WIRE_WATCH, .format = RUN_FORMAT + 1};
+    assert_hung_up_on(&newer, sizeof newer);
+    struct wire_head watch = a_head(WIRE_WATCH);
+    for (size_t size = 0; size < sizeof watch; size++)
+        assert_hung_up_on(&watch, size);
+    char longer[sizeof(struct wire_input) + 1] = {0};
+    memcpy(longer, &watch, sizeof watch);
+    assert_hung_up_on(longer, sizeof longer);
+    assert_int_equal(events, 0);
+}
+
+static void wrong_kills(void **state)
+{
+    (void)state;
+    struct wire_kill right = {.head = a_head(WIRE_KILL), .signal = SIGTERM, .grace_ms = -1};
+    static const int32_t signals[] = {0, -1, NSIG, 1000, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+        struct wire_kill wrong = right;
+        wrong.signal = signals[i];
+        assert_hung_up_on(&wrong, sizeof wrong);
+    }
+    struct wire_kill wrong = right;
+    wrong.reason = NACRE_REASON_OWNER + 1;
+    assert_hung_up_on(&wrong, sizeof wrong);
+    for (size_t size = sizeof right.head; size < sizeof right; size++)
+        assert_hung_up_on(&right, size);
+    assert_int_equal(events, 0);
+}
+
+/* -- Input ------------------------------------------------------------------------------------- */
+
+static size_t make_input(struct wire_input *input, char fill, uint32_t size, bool eof)
+{
+    memset(input, 0, sizeof *input);
+    input->head = a_head(WIRE_INPUT);
+    input->size = size;
+    input->eof = eof;
+    memset(input->data, fill, MIN(size, (uint32_t)WIRE_INPUT_MAX));
+    return offsetof(struct wire_input, data) + size;
+}
+
+static void say_input(const struct client *client, char fill, uint32_t size, bool eof)
+{
+    static struct wire_input input;
+    say(client, &input, make_input(&input, fill, size, eof));
+}
+
+static void assert_done(const struct client *client, int error, uint32_t taken)
+{
+    struct wire_input_done done;
+    assert_int_equal(hear(client, &done, sizeof done), WIRE_INPUT_DONE);
+    assert_int_equal(done.error, error);
+    assert_int_equal(done.taken, taken);
+}
+
+/* What the command would read now. */
+static size_t read_some(char *buf, size_t size)
+{
+    size_t done = 0;
+    ssize_t n;
+    while (done < size && (n = read(stdin_reader, buf + done, size - done)) > 0)
+        done += (size_t)n;
+    return done;
+}
+
+static void input_goes_to_the_command(void **state)
+{
+    (void)state;
+    char buf[64];
+    struct client client = connect_client();
+    say_input(&client, 'a', 10, false);
+    assert_done(&client, 0, 10);
+    assert_int_equal(read_some(buf, sizeof buf), 10);
+    assert_memory_equal(buf, "aaaaaaaaaa", 10);
+    say_input(&client, 'a', 0, false);
+    assert_done(&client, 0, 0);
+    say_input(&client, 'b', 3, true);
+    assert_done(&client, 0, 3);
+    assert_true(k.in_fd < 0);
+    assert_int_equal(read_some(buf, sizeof buf), 3);
+    /* After the end nothing is taken. */
+    say_input(&client, 'c', 5, false);
+    assert_done(&client, EPIPE, 0);
+    close(client.fd);
+}
+
+static void wrong_sizes_of_input(void **state)
+{
+    (void)state;
+    static struct wire_input input;
+    char c;
+    size_t size = make_input(&input, 'x', 10, true);
+    static const uint32_t claims[] = {
+        0, 9, 11, WIRE_INPUT_MAX, WIRE_INPUT_MAX + 1, UINT32_MAX, UINT32_MAX - 15};
+    for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
+        input.size = claims[i];
+        assert_hung_up_on(&input, size);
+    }
+    assert_true(k.in_fd >= 0);
+    assert_int_equal(read(stdin_reader, &c, 1), -1);
+}
+
+/* A full pipe: the rest waits, and is written when there is room, in order. */
+static void input_waits_for_room(void **state)
+{
+    (void)state;
+    static char buf[3 * WIRE_INPUT_MAX];
+    struct client client = connect_client();
+    say_input(&client, 'a', 3000, false);
+    assert_done(&client, 0, 3000);
+    say_input(&client, 'b', 4000, false);
+    assert_int_equal(hear_type(&client), -EAGAIN);
+    assert_true(client.conn->input_waits);
+    size_t n = read_some(buf, sizeof buf);
+    ctl_feed(&k);
+    n += read_some(buf + n, sizeof buf - n);
+    ctl_feed(&k);
+    assert_done(&client, 0, 4000);
+    n += read_some(buf + n, sizeof buf - n);
+    assert_int_equal(n, 7000);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(buf[i], i < 3000 ? 'a' : 'b');
+    close(client.fd);
+}
+
+static void the_command_goes_while_input_waits(void **state)
+{
+    (void)state;
+    struct client client = connect_client();
+    say_input(&client, 'a', 4096, false);
+    assert_done(&client, 0, 4096);
+    say_input(&client, 'b', 100, false);
+    ctl_close_input(&k);
+    assert_done(&client, EPIPE, 0);
+    assert_false(client.conn->input_waits);
+    close(client.fd);
+}
+
+static void the_client_goes_while_its_input_waits(void **state)
+{
+    (void)state;
+    static char buf[3 * WIRE_INPUT_MAX];
+    struct client first = connect_client(), second = connect_client();
+    say_input(&first, 'a', 4096, false);
+    assert_done(&first, 0, 4096);
+    say_input(&first, 'b', 100, false);
+    close(first.fd);
+    ctl_readable(&k, first.conn);
+    assert_true(first.conn->fd < 0);
+    read_some(buf, sizeof buf);
+    ctl_feed(&k);
+    assert_int_equal(read_some(buf, sizeof buf), 0);
+    say_input(&second, 'c', 1, false);
+    assert_done(&second, 0, 1);
+    close(second.fd);
+}
+
+/* The end that one client sends is no reason to keep another one waiting for ever. */
+static void an_end_behind_input_that_waits(void **state)
+{
+    (void)state;
+    static char buf[3 * WIRE_INPUT_MAX];
+    struct client first = connect_client(), second = connect_client();
+    say_input(&first, 'a', 4000, false);
+    assert_done(&first, 0, 4000);
+    say_input(&first, 'b', 2000, false);
+    assert_int_equal(hear_type(&first), -EAGAIN);
+    say_input(&second, 'c', 0, true);
+    /* Whoever comes first: in the end both know. */
+    for (int i = 0; i < 10; i++) {
+        read_some(buf, sizeof buf);
+        if (k.in_fd >= 0)
+            ctl_feed(&k);
+    }
+    assert_int_equal(hear_type(&first), WIRE_INPUT_DONE);
+    assert_int_equal(hear_type(&second), WIRE_INPUT_DONE);
+    assert_true(k.in_fd < 0);
+    close(first.fd);
+    close(second.fd);
+}
+
+/* -- Connections ---------------------------------------------------------------------------------
+ */
+
+static void there_are_only_so_many_places(void **state)
+{
+    (void)state;
+    int clients[CONN_MAX], pair[2];
+    char c;
+    for (int i = 0; i < CONN_MAX; i++)
+        clients[i] = connect_client().fd;
+    assert_int_equal(sock_pair(pair), 0);
+    assert_null(ctl_add(&k, pair[1], true));
+    assert_false(unit_is_open(pair[1]));
+    assert_int_equal(recv(pair[0], &c, 1, 0), 0);
+    close(pair[0]);
+    close(clients[5]);
+    ctl_readable(&k, &k.conns[5]);
+    clients[5] = connect_client().fd;
+    assert_true(k.conns[5].fd >= 0);
+    assert_false(k.conns[5].watching || k.conns[5].kill_waits || k.conns[5].input_waits);
+    for (int i = 0; i < CONN_MAX; i++)
+        close(clients[i]);
+}
+
+static void connect_as_somebody_else(void *data)
+{
+    const char *name = data;
+    char c;
+    EXPECT(setgid(65534) == 0 && setuid(65534) == 0);
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = sock_connect_at(proc, "ctl", name);
+    EXPECT(fd >= 0);
+    EXPECT(recv(fd, &c, 1, 0) <= 0);
+}
+
+static void strangers_are_not_answered(void **state)
+{
+    (void)state;
+    char name[64];
+    if (geteuid() != 0)
+        SKIP("connections of another uid: this is not root");
+    /* No sockets in /proc: an abstract one, which anybody can reach. */
+    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    snprintf(name, sizeof name, "unit-ctl-%d", getpid());
+    k.listen_fd = sock_listen_at(proc, "ctl", name);
+    assert_true(k.listen_fd >= 0);
+    int own = sock_connect_at(proc, "ctl", name);
+    ctl_accept(&k);
+    assert_true(k.conns[0].fd >= 0);
+    pid_t pid = unit_fork(connect_as_somebody_else, name);
+    struct pollfd poller = {.fd = k.listen_fd, .events = POLLIN};
+    assert_int_equal(poll(&poller, 1, 5000), 1);
+    ctl_accept(&k);
+    assert_true(k.conns[1].fd < 0);
+    assert_int_equal(unit_join(pid), 0);
+    close(own);
+    close_fd(&k.listen_fd);
+}
+
+static void only_the_pacer_sets_the_pace(void **state)
+{
+    (void)state;
+    struct client pacer = connect_client(), other = connect_client();
+    struct wire_seen message = {.head = a_head(WIRE_SEEN), .offset = 4711};
+    k.pacer = pacer.conn;
+    say(&other, &message, sizeof message);
+    assert_int_equal(seen, 0);
+    say(&pacer, &message, sizeof message);
+    assert_int_equal(seen, 4711);
+    assert_true(other.conn->fd >= 0 && pacer.conn->fd >= 0);
+    assert_hung_up_on(&message, sizeof message - 1);
+    /* When it goes, nobody is waited for any more. */
+    close(pacer.fd);
+    ctl_readable(&k, pacer.conn);
+    assert_true(seen == UINT64_MAX);
+    close(other.fd);
+}
+
+/* The command ended by itself just before: there is nothing to kill, and an answer comes. */
+static void too_late_to_kill(void **state)
+{
+    (void)state;
+    struct client client = connect_client();
+    struct wire_kill request = {.head = a_head(WIRE_KILL), .signal = SIGTERM, .grace_ms = -1};
+    k.state = ST_DONE;
+    say(&client, &request, sizeof request);
+    assert_int_equal(events, 0);
+    ctl_tell_killers(&k);
+    int type;
+    while ((type = hear_type(&client)) == WIRE_ACK)
+        ;
+    assert_int_equal(type, WIRE_KILLED);
+    close(client.fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(watchers_are_told),
+        TEST(a_watcher_that_does_not_read),
+        TEST(kills_are_acknowledged_and_answered),
+        TEST(too_late_to_kill),
+        TEST(nonsense_ends_the_connection),
+        TEST(wrong_kills),
+        TEST(input_goes_to_the_command),
+        TEST(wrong_sizes_of_input),
+        TEST(input_waits_for_room),
+        TEST(the_command_goes_while_input_waits),
+        TEST(the_client_goes_while_its_input_waits),
+        TEST(an_end_behind_input_that_waits),
+        TEST(there_are_only_so_many_places),
+        TEST(strangers_are_not_answered),
+        TEST(only_the_pacer_sets_the_pace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+/* Where the home is, and whose it must be. */
+#include "unit.h"
+
+#include "base/defs.h"
+#include "run/home.h"
+
+static void set(const char *name, const char *value)
+{
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static void surroundings(const char *nacre_home, const char *xdg, const char *home)
+{
+    set("NACRE_HOME", nacre_home);
+    set("XDG_STATE_HOME", xdg);
+    set("HOME", home);
+}
+
+static void assert_home(const char *configured, const char *want)
+{
+    struct home home;
+    nacre_error err = NACRE_ERROR_INIT;
+    memset(&home, 0x5a, sizeof home);
+    assert_int_equal(home_find(configured, &home, &err), 0);
+    assert_string_equal(home.path, want);
+    assert_string_equal(home.note, "");
+}
+
+static void who_is_asked_first(void **state)
+{
+    (void)state;
+    surroundings("/a/nacre", "/b/state", "/c/home");
+    assert_home("/configured", "/configured");
+    assert_home(NULL, "/a/nacre");
+    surroundings(NULL, "/b/state", "/c/home");
+    assert_home(NULL, "/b/state/nacre");
+    surroundings(NULL, NULL, "/c/home");
+    assert_home(NULL, "/c/home/.local/state/nacre");
+    /* Empty is not set. */
+    surroundings("", "/b/state", "/c/home");
+    assert_home(NULL, "/b/state/nacre");
+    surroundings("", "", "/c/home");
+    assert_home(NULL, "/c/home/.local/state/nacre");
+    surroundings("/a b/nacre", "/b", "/c");
+    assert_home(NULL, "/a b/nacre");
+}
+
+static void without_any_variable(void **state)
+{
+    (void)state;
+    struct home home;
+    surroundings(NULL, NULL, NULL);
+    int r = home_find(NULL, &home, NULL);
+    if (r < 0)
+        SKIP("a home from the user database: uid %u is not in it", geteuid());
+    assert_int_equal(home.path[0], '/');
+    assert_non_null(strstr(home.path, "/.local/state/nacre"));
+}
+
+static void relative_is_refused(void **state)
+{
+    (void)state;
+    static const char *const relative[] = {"nacre", "./nacre", "../nacre", "~/nacre", "~"};
+    for (size_t i = 0; i < ARRAY_SIZE(relative); i++) {
+        struct home home;
+        nacre_error err = NACRE_ERROR_INIT;
+        surroundings(NULL, "/b", "/c");
+        assert_int_equal(home_find(relative[i], &home, &err), NACRE_EINVAL);
+        assert_non_null(strstr(err.msg, relative[i]));
+        surroundings(relative[i], "/b", "/c");
+        assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
+        surroundings(NULL, relative[i], "/c");
+        assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
+        surroundings(NULL, NULL, relative[i]);
+        assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
+    }
+}
+
+static void too_long_is_refused(void **state)
+{
+    (void)state;
+    char path[PATH_MAX + 64];
+    struct home home;
+    nacre_error err = NACRE_ERROR_INIT;
+    memset(path, 'p', sizeof path);
+    path[0] = '/';
+    path[PATH_MAX] = '\0';
+    assert_int_equal(home_find(path, &home, &err), NACRE_EIO);
+    assert_int_equal(err.sys_errno, ENAMETOOLONG);
+    /* With what is put behind it. */
+    path[PATH_MAX - 5] = '\0';
+    surroundings(NULL, path, NULL);
+    assert_int_equal(home_find(NULL, &home, &err), NACRE_EIO);
+    surroundings(NULL, NULL, path);
+    assert_int_equal(home_find(NULL, &home, &err), NACRE_EIO);
+}
+
+static struct home home_at(const char *path)
+{
+    struct home home = {0};
+    assert_true(strlen(path) < sizeof home.path);
+    memcpy(home.path, path, strlen(path) + 1);
+    return home;
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+static void made_when_needed_and_private(void **state)
+{
+    (void)state;
+    char place[PATH_MAX], path[PATH_MAX + 32], inner[PATH_MAX + 64];
+    close(unit_dir(place));
+    snprintf(path, sizeof path, "%s/deep/below/nacre", place);
+    struct home home = home_at(path);
+    nacre_error err = NACRE_ERROR_INIT;
+    assert_int_equal(home_open_runs(&home, 0, &err), NACRE_ENOTFOUND);
+    assert_int_equal(access(path, F_OK), -1);
+    umask(0);
+    int fd = home_open_runs(&home, 1, &err);
+    umask(022);
+    assert_true(fd > 2);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(mode_of(path), 0700);
+    snprintf(inner, sizeof inner, "%s/runs", path);
+    assert_int_equal(mode_of(inner), 0700);
+    close(unit_file(fd, "x"));
+    close(fd);
+    snprintf(inner, sizeof inner, "%s/runs/x", path);
+    assert_int_equal(access(inner, F_OK), 0);
+    fd = home_open_runs(&home, 0, &err);
+    assert_true(fd >= 0);
+    close(fd);
+    fd = home_open_runs(&home, 1, &err);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void in_the_way(void **state)
+{
+    (void)state;
+    char place[PATH_MAX], path[PATH_MAX + 32];
+    int dir = unit_dir(place);
+    nacre_error err = NACRE_ERROR_INIT;
+    close(unit_file(dir, "file"));
+    snprintf(path, sizeof path, "%s/file/nacre", place);
+    struct home home = home_at(path);
+    assert_int_equal(home_open_runs(&home, 1, &err), NACRE_EIO);
+    assert_int_equal(err.sys_errno, ENOTDIR);
+    snprintf(path, sizeof path, "%s/file", place);
+    home = home_at(path);
+    assert_int_equal(home_open_runs(&home, 1, &err), NACRE_EIO);
+    assert_int_equal(home_open_runs(&home, 0, &err), NACRE_EIO);
+    /* A home whose directory of runs is a file. */
+    home = home_at(place);
+    close(unit_file(dir, "runs"));
+    assert_int_equal(home_open_runs(&home, 1, &err), NACRE_EIO);
+    assert_true(strlen(err.msg) > 0);
+    close(dir);
+}
+
+static void of_another_owner(void **state)
+{
+    (void)state;
+    char place[PATH_MAX], path[PATH_MAX + 32];
+    nacre_error err = NACRE_ERROR_INIT;
+    if (geteuid() != 0) {
+        struct home root = home_at("/");
+        assert_int_equal(home_open_runs(&root, 0, &err), NACRE_EPERM);
+        assert_non_null(strstr(err.msg, "uid 0"));
+        return;
+    }
+    close(unit_dir(place));
+    snprintf(path, sizeof path, "%s/theirs", place);
+    struct home home = home_at(path);
+    int fd = home_open_runs(&home, 1, &err);
+    assert_true(fd >= 0);
+    close(fd);
+    int before = unit_count_fds();
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_int_equal(home_open_runs(&home, 0, &err), NACRE_EPERM);
+    assert_int_equal(home_open_runs(&home, 1, &err), NACRE_EPERM);
+    assert_non_null(strstr(err.msg, "65534"));
+    /* Ours, but with runs of somebody else's. */
+    assert_int_equal(chown(path, 0, 0), 0);
+    snprintf(path, sizeof path, "%s/theirs/runs", place);
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_int_equal(home_open_runs(&home, 0, &err), NACRE_EPERM);
+    assert_int_equal(unit_count_fds(), before);
+}
+
+static void as_somebody_else(void *data)
+{
+    const struct home *home = data;
+    nacre_error err = NACRE_ERROR_INIT;
+    EXPECT(setgid(65534) == 0 && setuid(65534) == 0);
+    EXPECT(home_open_runs(home, 1, &err) < 0);
+    EXPECT(err.code == NACRE_EPERM || err.code == NACRE_EIO);
+}
+
+static void from_another_user(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        SKIP("a home seen by another uid: this is not root");
+    char place[PATH_MAX];
+    close(unit_dir(place));
+    struct home home = home_at(place);
+    assert_int_equal(chmod(place, 0755), 0);
+    close(home_open_runs(&home, 1, NULL));
+    unit_in_child(as_somebody_else, &home);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_asked_first),
+        cmocka_unit_test(without_any_variable),
+        cmocka_unit_test(relative_is_refused),
+        cmocka_unit_test(too_long_is_refused),
+        cmocka_unit_test(made_when_needed_and_private),
+        cmocka_unit_test(in_the_way),
+        cmocka_unit_test(of_another_owner),
+        cmocka_unit_test(from_another_user),
+    };
+    return cmocka_run_group_tests(tests, unit_setup, unit_teardown);
+}

@@ -1,0 +1,916 @@
+#!/usr/bin/env bash
+# The command line, driven as people and scripts drive it. Every case is a process of its own with
+# a time limit and a home of its own; afterwards nothing of that home may be alive.
+# usage: [NACRE=build/nacre] test_cli.sh [CASE...]
+set -u
+
+self=$(realpath "$0")
+nacre=${NACRE:-${NACRE_TEST_BUILD:-build}/nacre}
+limit=${CASE_LIMIT:-60}
+
+# -- What cases are made of ------------------------------------------------------------------------
+
+# Ends the case, and says in which of its lines.
+fail() {
+    local i=0
+    while [[ ${FUNCNAME[i]} != case_* ]]; do
+        i=$((i + 1))
+    done
+    echo "    line ${BASH_LINENO[i - 1]}: $1" >&2
+    exit 1
+}
+
+# nacre ARGUMENT...: $out, $err and $status are what came of it.
+nacre() {
+    status=0
+    "$nacre" "$@" >"$work/out" 2>"$work/err" || status=$?
+    out=$(<"$work/out")
+    err=$(<"$work/err")
+}
+
+equal() { [ "$1" = "$2" ] || fail "got '$1', expected '$2'"; }
+holds() { [[ $1 == *"$2"* ]] || fail "'$2' is not in '$1'"; }
+lacks() { [[ $1 != *"$2"* ]] || fail "'$2' is in '$1'"; }
+match() { [[ $1 =~ $2 ]] || fail "'$1' does not match '$2'"; }
+lines() { [ "$(wc -l <"$work/out")" -eq "$1" ] || fail "expected $1 lines, got '$out'"; }
+
+# until COMMAND...: waits a few seconds for it to succeed.
+until_true() {
+    local i
+    for ((i = 0; i < 250; i++)); do
+        "$@" && return
+        sleep 0.02
+    done
+    fail "never came true: $*"
+}
+
+# Alive means: a process that is not a zombie, with this marker among its arguments.
+alive() {
+    local pid state
+    for pid in $(pgrep -f -- "$1"); do
+        [ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] && continue
+        state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
+        [ -n "$state" ] && [ "$state" != Z ] && return 0
+    done
+    return 1
+}
+dead() { ! alive "$1"; }
+printed() { grep -qs -- "$1" "$2"; }
+
+# A duration that no other process has, to be found by.
+unique_sleep() { echo "$((100000 + RANDOM)).$$$RANDOM"; }
+
+json() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
+    "$work/out" "$1"; }
+
+milliseconds() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
+
+# -- Saying what it is, and refusing what makes no sense -------------------------------------------
+
+case_help() {
+    local verb
+    nacre --help
+    equal "$status" 0
+    for verb in run start list output wait input kill rm doctor; do
+        holds "$out" "  $verb "
+    done
+    for verb in run start list output wait input kill rm doctor; do
+        nacre help $verb
+        equal "$status" 0
+        holds "$out" "usage: nacre $verb"
+        local help=$out
+        nacre $verb --help
+        equal "$status" 0
+        equal "$out" "$help"
+        equal "$err" ""
+    done
+    nacre --version
+    equal "$status" 0
+    match "$out" '^nacre [0-9]+\.[0-9]+\.[0-9]+$'
+    equal "$(ls -A "$NACRE_HOME" 2>/dev/null)" ""
+}
+
+usage() {
+    local expected=$1
+    shift
+    nacre "$@"
+    equal "$status" 2
+    equal "$out" ""
+    holds "$err" "$expected"
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one sentence: $err"
+    match "$err" '^nacre: '
+}
+
+case_usage() {
+    usage '--help'
+    usage 'did you mean "list"?' lsit
+    usage 'did you mean "output"?' outptu
+    usage 'unknown verb "frobnicate"' frobnicate
+    usage 'unknown verb "frobnicate"' help frobnicate
+    usage 'unknown option "--frob"' --frob
+    usage 'did you mean --timeout?' run --tiemout 5 -- true
+    usage 'unknown option "-x"' list -x
+    usage 'missing' run
+    usage 'missing' run --
+    usage 'missing' output
+    usage 'missing' kill
+    usage 'missing' rm
+    usage 'missing' wait
+    usage '"x"' list x
+    usage '--timeout needs a value' run --timeout
+    usage '--all takes no value' list --all=yes
+    usage '--env' run --env NOVALUE -- true
+    usage '--env' start --env =x -- true
+    usage '--summary' run --summary --json -- true
+    usage '--stream' output abcd --stream both
+    usage '--signal' kill abcd --signal NOSUCH
+    usage '--signal' kill abcd --signal 0
+    usage '--tail' output abcd --tail 5 --offset 5
+    usage 'TEXT' input abcd
+    equal "$(ls -A "$NACRE_HOME" 2>/dev/null)" ""
+}
+
+case_numbers() {
+    local bad
+    for bad in 0 0.0 -1 abc '' ' 5' '5 ' 1e3 0x10 inf nan 5s . 1.2.3 99999999999999999999; do
+        usage '--timeout' run --timeout "$bad" -- true
+    done
+    for bad in -1 abc '' ' 5' 1.5 99999999999999999999; do
+        usage '--tail' output abcd --tail "$bad"
+        usage '--offset' output abcd --offset "$bad"
+    done
+    for bad in -1 abc '' 5s; do
+        usage '--grace' kill abcd --grace "$bad"
+        usage '--timeout' wait abcd --timeout "$bad"
+    done
+    for good in 5 5. .5 5.25 0005; do
+        nacre run --timeout $good -- 'exit 3'
+        equal "$status" 3
+    done
+    nacre run --timeout=5 -- 'exit 3'
+    equal "$status" 3
+}
+
+case_ids() {
+    local verb id twin
+    for verb in output wait kill rm; do
+        usage 'too short' $verb abc
+        usage 'not an id' $verb xyzw
+        usage 'not an id' $verb ABCD
+        usage 'not an id' $verb 0123456789abcdef0123456789abcdef0
+        usage 'too short' $verb ''
+        nacre $verb 0123abcd
+        equal "$status" 1
+        holds "$out$err" '0123abcd'
+    done
+    nacre start -- true
+    id=$out
+    until_true "$nacre" wait "$id" >/dev/null
+    nacre output "${id:0:4}"
+    equal "$status" 0
+    # Two shells that begin alike: any id is only a name of a directory.
+    twin=${id:0:31}
+    [ "${id:31}" = 0 ] && twin+=1 || twin+=0
+    cp -a "$NACRE_HOME/runs/$id" "$NACRE_HOME/runs/$twin"
+    for verb in output wait rm kill; do
+        nacre $verb "${id:0:8}"
+        equal "$status" 1
+        equal "$out" ""
+        holds "$err" "${id:0:8}"
+    done
+    rm -r "${NACRE_HOME:?}/runs/$twin"
+    nacre output "$id"
+    equal "$status" 0
+}
+
+# -- run -------------------------------------------------------------------------------------------
+
+case_run_streams() {
+    nacre run -- 'printf foo; sleep .05; echo err >&2; sleep .05; echo bar'
+    equal "$status" 0
+    equal "$out" foobar
+    equal "$err" err
+    nacre run echo one '  two'
+    equal "$out" 'one two'
+    nacre run -- 'echo --json; echo "$0"; cat; echo end'
+    equal "$out" $'--json\nbash\nend'
+}
+
+case_run_bytes() {
+    head -c 3000000 /dev/urandom >"$work/a"
+    head -c 1000000 /dev/urandom >"$work/b"
+    "$nacre" run -- "cat $work/a & cat $work/b >&2; wait" >"$work/out" 2>"$work/err" || fail "status $?"
+    cmp "$work/a" "$work/out" || fail "stdout differs"
+    cmp "$work/b" "$work/err" || fail "stderr differs"
+}
+
+case_run_status() {
+    local code
+    for code in 0 1 7 127 143 255; do
+        nacre run -- "exit $code"
+        equal "$status" $code
+        equal "$err" ""
+    done
+    nacre run -- 'kill -SEGV $$'
+    equal "$status" 139
+    nacre run -- 'kill -KILL $$'
+    equal "$status" 137
+    nacre run -- no-such-command-here
+    equal "$status" 127
+    holds "$err" 'no-such-command-here'
+    nacre run -- 'if'
+    equal "$status" 2
+}
+
+case_run_timeout() {
+    local sleep begin
+    sleep=$(unique_sleep)
+    begin=$(milliseconds)
+    nacre run --timeout 0.5 -- "echo BEFORE; setsid sleep $sleep & sleep $sleep"
+    equal "$status" 124
+    equal "$out" BEFORE
+    holds "$err" 'timed out after 0.5s'
+    [ $(($(milliseconds) - begin)) -lt 3000 ] || fail "it took too long"
+    until_true dead "sleep $sleep"
+}
+
+case_run_surroundings() {
+    mkdir "$work/dir"
+    nacre run --cwd "$work/dir" --env "A=1 2" --env B= --env A=3 -- 'pwd; echo "$A,${B-unset}"'
+    equal "$out" "$work/dir"$'\n3,'
+    nacre run --shell sh -- 'echo "$0"'
+    equal "$out" sh
+    nacre run --shell /bin/bash -- 'echo "${BASH_VERSION:+yes}"'
+    equal "$out" yes
+    nacre run --shell no-such-shell -- true
+    equal "$status" 1
+    match "$err" '^nacre: .*no-such-shell'
+    nacre run --cwd "$work/none" -- true
+    equal "$status" 1
+    match "$err" '^nacre: '
+    equal "$out" ""
+    nacre list --all
+    lines 3
+}
+
+case_run_stdin() {
+    echo from-file >"$work/in"
+    nacre run --stdin "$work/in" -- cat
+    equal "$out" from-file
+    nacre run --stdin - -- cat < <(echo from-us; echo more)
+    equal "$out" $'from-us\nmore'
+    nacre run -- cat < <(echo not-passed)
+    equal "$out" ""
+    nacre run --stdin "$work/none" -- cat
+    equal "$status" 1
+    holds "$err" "$work/none"
+    nacre run --stdin "$work" -- cat
+    equal "$status" 1
+    holds "$err" "$work"
+    head -c 5000000 /dev/urandom >"$work/big"
+    "$nacre" run --stdin "$work/big" -- cat | cmp - "$work/big" || fail "the input differs"
+}
+
+case_run_leftover() {
+    local sleep begin
+    sleep=$(unique_sleep)
+    begin=$(milliseconds)
+    nacre run -- "sleep $sleep & echo hi"
+    equal "$status" 0
+    equal "$out" hi
+    match "$err" "^nacre: ended 1 process the command left behind \(sleep $sleep, pid [0-9]+\)\$"
+    [ $(($(milliseconds) - begin)) -lt 1500 ] || fail "it took too long"
+    until_true dead "sleep $sleep"
+    nacre run -- "setsid sleep $sleep & (sleep $sleep &); echo hi; exit 4"
+    equal "$status" 4
+    match "$err" "^nacre: ended 2 processes the command left behind \(sleep $sleep, pid [0-9]+; sleep"
+    until_true dead "sleep $sleep"
+    nacre run -- 'echo hi > >(cat); exit 0'
+    equal "$out" hi
+    equal "$err" ""
+}
+
+case_run_summary() {
+    local sleep
+    sleep=$(unique_sleep)
+    nacre run --summary -- 'echo out; echo err >&2; exit 3'
+    equal "$status" 3
+    equal "$err" ""
+    equal "$out" "Exit code: 3 | stdout: 1 lines | stderr: 1 lines
+--- stderr (1 lines) ---
+err
+--- stdout (1 lines) ---
+out"
+    nacre run --summary -- true
+    equal "$out" 'Exit code: 0 | stdout: 0 lines | stderr: 0 lines'
+    nacre run --summary -- 'kill -SEGV $$'
+    equal "$status" 139
+    match "$out" '^Signal: SIGSEGV( \(core dumped\))? \| stdout'
+    nacre run --summary --timeout 0.3 -- "echo BEFORE; exec sleep $sleep"
+    equal "$status" 124
+    match "$out" '^Timed out after 0\.3s \(killed\) \| stdout: 1 lines'
+    holds "$out" $'\nBEFORE'
+    nacre run --summary -- "sleep $sleep & echo hi"
+    match "$out" $'\nLeft running: pid [0-9]+ \\(sleep '"$sleep"$'\\)\n--- stdout'
+    until_true dead "sleep $sleep"
+}
+
+case_run_summary_cut() {
+    local id recalled
+    nacre run --summary -- 'seq 1 20000; echo "ERROR: cause" >&2; seq 1 20000'
+    equal "$status" 0
+    [ ${#out} -le 10240 ] || fail "the summary has ${#out} bytes"
+    match "$out" 'stdout: 40000 lines \| stderr: 1 lines'
+    holds "$out" $'--- stderr (1 lines) ---\nERROR: cause'
+    match "$out" $'\nLeft out: stdout ([0-9]+) lines \\(([0-9]+) bytes\\)\\. Read it with: nacre output ([0-9a-f]{8}) '
+    local lines=${BASH_REMATCH[1]} bytes=${BASH_REMATCH[2]}
+    id=${BASH_REMATCH[3]}
+    match "$out" '--- stdout \(last ([0-9]+) of 40000\) ---'
+    equal $((lines + BASH_REMATCH[1])) 40000
+    recalled=$("$nacre" output "$id" --stream out | head -c "$bytes" | wc -l)
+    equal "$recalled" "$lines"
+}
+
+case_run_json() {
+    local sleep
+    sleep=$(unique_sleep)
+    nacre run --json --cwd "$work" -- 'printf "a\377b\n"; echo e >&2; sh -c "exit 3" | cat; exit 5'
+    equal "$status" 5
+    equal "$(json 'r["status"], r["exit_code"], r["signal"], r["timed_out"], r["tree"]')" \
+        "('exited(5)', 5, None, False, 'empty')"
+    equal "$(json 'r["stdout_lines"], r["stderr_lines"], r["bytes"], r["omitted"]')" \
+        "(1, 1, {'stdout': 4, 'stderr': 2}, {'stdout': 0, 'stderr': 0})"
+    equal "$(json 'r["cwd"]')" "$work"
+    equal "$(json 'sorted(r["output"])')" "$(json 'sorted("a\ufffdb\ne\n")')"
+    equal "$(json 'r["output_omitted"], r["leftover"], r["core_dumped"]')" "(0, [], False)"
+    match "$(json 'r["id"]')" '^[0-9a-f]{32}$'
+    match "$(json 'r["containment"]')" '^(cgroup|subreaper|group)$'
+    match "$(json 'r["elapsed_ms"], r["cpu_ms"], r["max_rss_kb"]')" '^\([0-9]+, [0-9]+, [0-9]+\)$'
+
+    nacre run --json -- "sleep $sleep & head -c 3000000 /dev/zero | tr '\0' x"
+    equal "$(json 'len(r["output"]), r["output_omitted"]')" "(1048576, 1951424)"
+    equal "$(json 'len(r["leftover"]), r["leftover"][0]["command"], r["leftover"][0]["ports"]')" \
+        "(1, 'sleep $sleep', [])"
+    equal "$(json 'r["status"]')" 'exited(0), lingering'
+    until_true dead "sleep $sleep"
+
+    nacre run --json --timeout 0.2 -- "exec sleep $sleep"
+    equal "$status" 124
+    equal "$(json 'r["status"], r["timed_out"], r["exit_code"]')" "('timed_out', True, None)"
+}
+
+# start_run ARGUMENT...: nacre run in the background with its signals as a terminal
+# leaves them, which bash's `&` does not.
+start_run() {
+    rm -f "$work/out"
+    env --default-signal=INT,HUP,TERM,PIPE "$nacre" run "$@" >"$work/out" 2>"$work/err" &
+    run_pid=$!
+}
+
+case_run_signals() {
+    local sleep signal
+    for signal in INT:130 TERM:143 HUP:129; do
+        sleep=$(unique_sleep)
+        start_run -- "trap 'echo cleaned; exit 0' TERM; setsid sleep $sleep & echo ready; wait"
+        until_true printed ready "$work/out"
+        kill -"${signal%:*}" $run_pid
+        status=0
+        wait $run_pid 2>/dev/null || status=$?
+        equal "$status" "${signal#*:}"
+        holds "$(<"$work/out")" cleaned
+        equal "$(<"$work/err")" ""
+        until_true dead "sleep $sleep"
+    done
+    nacre list --all
+    lines 3
+    equal "$(grep -c '^cancelled ' "$work/out")" 3
+}
+
+case_run_second_interrupt() {
+    local sleep begin
+    sleep=$(unique_sleep)
+    start_run -- "trap '' TERM INT; echo ready; while :; do sleep 0.1; : $sleep; done"
+    until_true printed ready "$work/out"
+    begin=$(milliseconds)
+    kill -INT $run_pid
+    sleep 0.3
+    kill -0 $run_pid || fail "it did not wait for the grace"
+    kill -INT $run_pid
+    status=0
+    wait $run_pid 2>/dev/null || status=$?
+    equal "$status" 130
+    [ $(($(milliseconds) - begin)) -lt 1500 ] || fail "the grace was not cut short"
+}
+
+case_run_ignored_signals() {
+    rm -f "$work/out"
+    (trap '' HUP INT; exec "$nacre" run -- 'echo ready; sleep 0.7; echo done' >"$work/out") &
+    until_true printed ready "$work/out"
+    kill -HUP $!
+    kill -INT $!
+    wait $! || fail "it was ended by an ignored signal"
+    holds "$(<"$work/out")" 'done'
+}
+
+case_run_killed_front_end() {
+    local sleep
+    sleep=$(unique_sleep)
+    start_run -- "setsid sleep $sleep & echo ready; sleep $sleep"
+    until_true printed ready "$work/out"
+    until_true alive "sleep $sleep"
+    kill -KILL $run_pid
+    wait $run_pid 2>/dev/null
+    until_true dead "sleep $sleep"
+    nacre list --all
+    lines 1
+    match "$out" '^killed '
+}
+
+case_run_broken_pipe() {
+    local sleep statuses
+    sleep=$(unique_sleep)
+    env --default-signal=PIPE "$nacre" run -- "setsid sleep $sleep & yes" 2>"$work/err" |
+        head -1 >"$work/out"
+    statuses=${PIPESTATUS[*]}
+    equal "$statuses" "141 0"
+    equal "$(<"$work/out")" y
+    equal "$(<"$work/err")" ""
+    until_true dead "sleep $sleep"
+    "$nacre" run --summary -- "sleep 0.3; echo $sleep" 2>"$work/err" | true
+    equal "${PIPESTATUS[0]}" 141
+    equal "$(<"$work/err")" ""
+}
+
+# What left the log before a slow reader took it is named to the byte, and the status says so, too.
+case_run_slow_reader() {
+    local total=300000000 shown missed=0
+    "$nacre" run -- "head -c $total /dev/zero" 2>"$work/err" | (sleep 1; wc -c) >"$work/out"
+    status=${PIPESTATUS[0]}
+    shown=$(<"$work/out")
+    if [ "$shown" -ne $total ]; then
+        match "$(<"$work/err")" '^nacre: ([0-9]+) bytes of output are missing'
+        missed=${BASH_REMATCH[1]}
+        equal "$status" 1
+    fi
+    equal $((shown + missed)) $total
+}
+
+case_run_cannot_write() {
+    [ -e /dev/full ] || return 0
+    status=0
+    "$nacre" run -- 'echo x; sleep 60' >/dev/full 2>"$work/err" || status=$?
+    equal "$status" 1
+    match "$(<"$work/err")" '^nacre: cannot write'
+    status=0
+    "$nacre" run -- 'echo x; sleep 60' >&- 2>"$work/err" || status=$?
+    equal "$status" 1
+    match "$(<"$work/err")" '^nacre: cannot write'
+    status=0
+    "$nacre" list --help >/dev/full 2>"$work/err" || status=$?
+    equal "$status" 1
+    "$nacre" run -- 'echo unheard >&2; exit 3' 2>&- && fail "the status is lost"
+    return 0
+}
+
+# A reader that does not read must not keep a signal from being heard.
+case_run_blocked_reader() {
+    local sleep
+    sleep=$(unique_sleep)
+    mkfifo "$work/fifo"
+    (exec 3<"$work/fifo"; exec sleep 30) &
+    local reader=$!
+    env --default-signal=TERM "$nacre" run -- "yes $sleep" >"$work/fifo" &
+    local pid=$!
+    sleep 0.5
+    kill -TERM $pid
+    status=0
+    wait $pid 2>/dev/null || status=$?
+    kill $reader
+    equal "$status" 143
+    until_true dead "yes $sleep"
+}
+
+# -- Shells in the background ----------------------------------------------------------------------
+
+case_start_to_rm() {
+    local sleep id
+    sleep=$(unique_sleep)
+    id=$("$nacre" start --name web -- "echo up; echo warn >&2; exec sleep $sleep") || fail "start failed"
+    match "$id" '^[0-9a-f]{32}$'
+    until_true eval "[ \"\$($nacre output $id)\" = $'up\nwarn' ]"
+    nacre output "${id:0:6}" --stream out
+    equal "$out" up
+    nacre output "$id" --stream err
+    equal "$out" warn
+    nacre list
+    lines 1
+    match "$out" "^running +${id:0:8} +[0-9]+s +8  \[web\] echo up; echo warn"
+    nacre rm "$id"
+    equal "$status" 1
+    match "$err" '^nacre: '
+    nacre wait "$id" --timeout 0
+    equal "$status" 124
+    equal "$out" "$id running"
+    nacre kill "$id"
+    equal "$status" 0
+    match "$out" "^killed background shell $id: 1 process signalled, 0 needed SIGKILL, 0 survivors\$"
+    until_true dead "sleep $sleep"
+    nacre kill "$id"
+    equal "$status" 0
+    equal "$out" "no running background shell with id \"$id\" (already exited or unknown)"
+    nacre list
+    lines 0
+    nacre list --all
+    lines 1
+    match "$out" "^killed "
+    nacre output "$id"
+    equal "$out" $'up\nwarn'
+    nacre rm "$id"
+    equal "$status" 0
+    equal "$out$err" ""
+    nacre output "$id"
+    equal "$status" 1
+    nacre list --all
+    lines 0
+}
+
+case_start_options() {
+    local id
+    id=$("$nacre" start --timeout 0.2 --cwd "$work" --env A=1 -- 'pwd; echo $A; exec sleep 60') || fail "start failed"
+    nacre wait "$id"
+    equal "$status" 0
+    equal "$out" "$id timed_out"
+    nacre output "$id"
+    equal "$out" "$work"$'\n1'
+    nacre start --cwd "$work/none" -- true
+    equal "$status" 1
+    equal "$out" ""
+    match "$err" '^nacre: '
+    nacre list --all
+    lines 1
+    NACRE_ID=0123456789abcdef0123456789abcdef nacre start -- true
+    equal "$status" 0
+    match "$out" '^[0-9a-f]{32}$'
+    holds "$err" 'inside shell 01234567'
+    nacre wait "$out"
+}
+
+case_start_inside() {
+    local sleep id
+    sleep=$(unique_sleep)
+    id=$("$nacre" start -- "'$nacre' start -- 'exec sleep $sleep'; exec sleep $sleep") || fail "start failed"
+    until_true eval "[ \$($nacre list | wc -l) -eq 2 ]"
+    until_true eval "$nacre output $id | grep -q 'inside shell'"
+    nacre kill "$id"
+    equal "$status" 0
+    until_true dead "sleep $sleep"
+}
+
+case_kept_survives() {
+    local sleep id
+    sleep=$(unique_sleep)
+    id=$(setsid "$nacre" start -- "while :; do echo tick; sleep 0.05; done; : $sleep") || fail "start failed"
+    until_true eval "[ \$($nacre output $id | wc -l) -gt 5 ]"
+    nacre kill "$id" --signal KILL
+    equal "$status" 0
+    holds "$out" '0 survivors'
+}
+
+case_list() {
+    local sleep long
+    sleep=$(unique_sleep)
+    nacre list
+    equal "$out$err$status" 0
+    nacre list --json
+    equal "$out" '[]'
+    long=$("$nacre" start -- $'printf "%s" "'"$(printf 'x%.0s' {1..300})"$'"\nexec sleep '"$sleep") || fail "start failed"
+    nacre run -- true
+    local ling
+    ling=$("$nacre" start -- "sleep $sleep & exit 7") || fail "start failed"
+    nacre wait "$ling"
+    equal "$out" "$ling exited(7), lingering"
+    nacre list
+    lines 2
+    holds "$out" 'exited(7), lingering '
+    lacks "$out" 'exited(0)'
+    nacre list --all
+    lines 3
+    holds "$out" "\" exec sleep $sleep"
+    nacre list --all --json
+    equal "$(json 'len(r), r[0]["status"], r[1]["status"], r[2]["status"]')" \
+        "(3, 'running', 'exited(0)', 'exited(7), lingering')"
+    equal "$(json 'r[0]["id"]')" "$long"
+    script -qec "stty cols 60; $nacre list" /dev/null | tr -d '\r' >"$work/tty"
+    holds "$(<"$work/tty")" STATUS
+    holds "$(<"$work/tty")" '…'
+    equal "$(sed 's/\x1b\[[0-9]*m//g; s/…/./' "$work/tty" | awk 'length > 60')" ""
+    NO_COLOR=1 script -qec "$nacre list" /dev/null >"$work/tty"
+    lacks "$(<"$work/tty")" $'\033'
+    nacre kill "$long" "$ling"
+    equal "$status" 0
+    lines 2
+    until_true dead "sleep $sleep"
+}
+
+# -- output ----------------------------------------------------------------------------------------
+
+case_output_parts() {
+    local id n
+    id=$("$nacre" start -- 'seq 1 50000; sleep 0.1; echo e1 >&2; echo e2 >&2; sleep 0.1; printf last') || fail "start failed"
+    nacre wait "$id"
+    (seq 1 50000; printf 'e1\ne2\nlast') >"$work/all"
+    "$nacre" output "$id" | cmp - "$work/all" || fail "the output differs"
+    for n in 0 1 2 3 4 100 20000 50003 50004 18446744073709551614; do
+        "$nacre" output "$id" --tail $n | cmp - <(tail -n $n "$work/all") || fail "--tail $n"
+        "$nacre" output "$id" --tail $n --follow | cmp - <(tail -n $n "$work/all") || fail "-f $n"
+    done
+    "$nacre" output "$id" --tail 1 --stream err | cmp - <(echo e2) || fail "--tail 1 of stderr"
+    "$nacre" output "$id" --tail 3 --stream err | cmp - <(echo e1; echo e2) || fail "--tail 3 of stderr"
+    "$nacre" output "$id" --tail 2 --stream out | cmp - <(echo 50000; printf last) || fail "of stdout"
+    for n in 0 1 4096 65536 100000 288904 999999999; do
+        "$nacre" output "$id" --offset $n | cmp - <(tail -c +$((n + 1)) "$work/all") || fail "--offset $n"
+    done
+    nacre output "$id" --tail 2
+    equal "$out" $'e2\nlast'
+    equal "$err" ""
+}
+
+case_output_tail_of_lines() {
+    local id
+    id=$("$nacre" start -- 'printf "a\n\n\nb\n"') || fail "start failed"
+    nacre wait "$id"
+    local n
+    for n in 0 1 2 3 4 5; do
+        "$nacre" output "$id" --tail $n | cmp - <(printf 'a\n\n\nb\n' | tail -n $n) || fail "$n"
+    done
+    id=$("$nacre" start -- true) || fail "start failed"
+    nacre wait "$id"
+    nacre output "$id" --tail 5
+    equal "$status$out$err" 0
+}
+
+case_output_follow() {
+    local id
+    id=$("$nacre" start -- 'for i in 1 2 3; do echo $i; sleep 0.1; done; (sleep 0.3; echo late) & exit 3') || fail "start failed"
+    nacre output "$id" --follow
+    equal "$status" 0
+    equal "$out" $'1\n2\n3\nlate'
+    id=$("$nacre" start -- 'echo now; exec sleep 60') || fail "start failed"
+    "$nacre" output "$id" --follow >"$work/follow" &
+    until_true printed now "$work/follow"
+    nacre kill "$id"
+    wait $! || fail "the follower failed"
+}
+
+case_output_on_a_terminal() {
+    local id
+    id=$("$nacre" start -- 'printf "\033[31mred\033[0m\t\303\251\377 \302\233x\007\n"') || fail "start failed"
+    nacre wait "$id"
+    script -qec "$nacre output $id" /dev/null | tr -d '\r' >"$work/tty"
+    equal "$(<"$work/tty")" $'^[[31mred^[[0m\t\303\251\357\277\275 \357\277\275x^G'
+    script -qec "$nacre output $id --raw" /dev/null | tr -d '\r' >"$work/tty"
+    equal "$(<"$work/tty")" $'\033[31mred\033[0m\t\303\251\377 \302\233x\007'
+    nacre output "$id"
+    equal "$out" $'\033[31mred\033[0m\t\303\251\377 \302\233x\007'
+}
+
+case_output_gap() {
+    local id total=200000000
+    id=$("$nacre" start -- "head -c $total /dev/zero | tr '\0' x; echo; echo end; echo e >&2") || fail "start failed"
+    nacre wait "$id"
+    "$nacre" output "$id" >"$work/all" 2>"$work/gap" || fail "status $?"
+    [ "$(wc -l <"$work/gap")" -eq 1 ] || fail "the gap is not named once: $(<"$work/gap")"
+    match "$(<"$work/gap")" '^nacre: ([0-9]+) bytes before offset [0-9]+ are not in the log '
+    equal $((BASH_REMATCH[1] + $(stat -c %s "$work/all"))) $((total + 7))
+    nacre output "$id" --tail 2 --stream out
+    equal "${#out}" "$(($(wc -c <"$work/out") - 1))"
+    match "$out" $'x\nend$'
+    nacre output "$id" --stream err
+    equal "$out" e
+    equal "$err" ""
+}
+
+# -- wait, input, kill -----------------------------------------------------------------------------
+
+case_wait() {
+    local a b begin
+    a=$("$nacre" start -- 'sleep 0.3; exit 3') || fail "start failed"
+    b=$("$nacre" start -- 'exec sleep 60') || fail "start failed"
+    nacre wait "$a" "$b" --timeout 0.1
+    equal "$status" 124
+    equal "$out" "$a running
+$b running"
+    begin=$(milliseconds)
+    nacre wait "$b" "$a" --any
+    equal "$status" 0
+    equal "$out" "$a exited(3)"
+    [ $(($(milliseconds) - begin)) -lt 2000 ] || fail "it took too long"
+    nacre wait "$a"
+    equal "$status" 0
+    equal "$out" "$a exited(3)"
+    nacre wait "$a" 0123abcd
+    equal "$status" 1
+    equal "$out" ""
+    nacre kill "$b"
+    nacre wait "$a" "$b"
+    equal "$status" 0
+    equal "$out" "$a exited(3)
+$b killed"
+}
+
+case_input() {
+    local id
+    id=$("$nacre" start --keep-stdin -- 'read -r x; echo "got $x"; cat; echo end') || fail "start failed"
+    nacre input "$id" $'yes\n'
+    equal "$status$out$err" 0
+    nacre input "$id" -- -dash
+    equal "$status" 0
+    printf ' and stdin\n' | "$nacre" input "$id" - || fail "status $?"
+    head -c 1000000 /dev/zero | tr '\0' z | "$nacre" input "$id" - --eof || fail "status $?"
+    nacre wait "$id"
+    equal "$out" "$id exited(0)"
+    "$nacre" output "$id" >"$work/all"
+    equal "$(head -2 "$work/all")" $'got yes\n-dash and stdin'
+    equal "$(wc -c <"$work/all")" $((8 + 16 + 1000000 + 4))
+    nacre input "$id" more
+    equal "$status" 1
+    match "$err" '^nacre: '
+    id=$("$nacre" start --keep-stdin -- 'cat; echo end') || fail "start failed"
+    nacre input "$id" --eof
+    equal "$status" 0
+    nacre wait "$id"
+    nacre output "$id"
+    equal "$out" end
+    id=$("$nacre" start -- 'exec sleep 60') || fail "start failed"
+    nacre input "$id" text
+    equal "$status" 1
+    nacre kill "$id"
+}
+
+case_kill() {
+    local sleep a b begin
+    sleep=$(unique_sleep)
+    a=$("$nacre" start -- "trap '' TERM; echo ready; while :; do sleep 0.1; : $sleep; done") || fail "start failed"
+    until_true eval "[ \"\$($nacre output $a)\" = ready ]"
+    begin=$(milliseconds)
+    nacre kill "$a" --grace 0.3
+    equal "$status" 0
+    match "$out" "^killed background shell $a: [0-9]+ process(es)? signalled, [1-9][0-9]* needed SIGKILL, 0 survivors\$"
+    [ $(($(milliseconds) - begin)) -lt 2000 ] || fail "it took too long"
+    a=$("$nacre" start -- "trap 'echo int; exit 0' INT; echo ready; while :; do sleep 0.05; done") || fail "start failed"
+    until_true eval "[ \"\$($nacre output $a)\" = ready ]"
+    nacre kill "$a" --signal INT
+    equal "$status" 0
+    nacre output "$a"
+    equal "$out" $'ready\nint'
+    a=$("$nacre" start -- "setsid sleep $sleep & nohup sleep $sleep & (sleep $sleep &); sleep $sleep | cat") || fail "start failed"
+    b=$("$nacre" start -- "exec sleep $sleep") || fail "start failed"
+    nacre kill "$a" 0123abcd "$b"
+    equal "$status" 1
+    lines 3
+    holds "$out" 'no running background shell with id "0123abcd" (already exited or unknown)'
+    until_true dead "sleep $sleep"
+    a=$("$nacre" start -- 'exit 0') || fail "start failed"
+    nacre wait "$a"
+    nacre kill "$a"
+    equal "$status" 0
+    holds "$out" "no running background shell with id \"$a\""
+    nacre wait "$a"
+    equal "$out" "$a exited(0)"
+}
+
+# -- Homes, and this machine -----------------------------------------------------------------------
+
+case_bad_homes() {
+    local verb
+    echo file >"$work/file"
+    for home in "$work/file" "$work/file/below" /proc/nacre /dev/null; do
+        NACRE_HOME=$home nacre run -- true
+        equal "$status" 1
+        equal "$out" ""
+        match "$err" '^nacre: '
+        [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one sentence: $err"
+        NACRE_HOME=$home nacre start -- true
+        equal "$status" 1
+    done
+    equal "$(<"$work/file")" file
+    NACRE_HOME=$work/never nacre list --all
+    equal "$status$out$err" 0
+    [ ! -e "$work/never" ] || fail "looking created a home"
+}
+
+case_damaged_runs() {
+    local id file
+    id=$("$nacre" start -- 'echo kept') || fail "start failed"
+    nacre wait "$id"
+    mkdir -p "$NACRE_HOME/runs/00000000000000000000000000000000" "$NACRE_HOME/runs/not-an-id"
+    touch "$NACRE_HOME/runs/stray-file"
+    nacre list --all
+    equal "$status" 0
+    holds "$out" "${id:0:8}"
+    nacre output "$id"
+    equal "$out" kept
+    nacre output 0000
+    equal "$status" 1
+    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one sentence: $err"
+    for file in state spec log spans; do
+        cp -a "$NACRE_HOME/runs/$id" "$work/saved"
+        : >"$NACRE_HOME/runs/$id/$file"
+        for verb in output wait kill; do
+            nacre $verb "$id"
+            [ "$status" -le 1 ] || fail "$verb with an empty $file: status $status, $err"
+        done
+        nacre list --all
+        equal "$status" 0
+        rm -r "${NACRE_HOME:?}/runs/$id"
+        mv "$work/saved" "$NACRE_HOME/runs/$id"
+    done
+    nacre output "$id"
+    equal "$out" kept
+}
+
+case_doctor() {
+    nacre doctor
+    equal "$status" 0
+    holds "$out" "home: $NACRE_HOME"
+    match "$out" 'containment: (cgroup|subreaper|group)'
+    equal "$err" ""
+    nacre doctor --json
+    equal "$status" 0
+    equal "$(json 'r["home"]')" "$NACRE_HOME"
+    equal "$(json 'len(r["probes"]) > 0 and all(set(p) >= {"name", "ok", "meaning"} for p in r["probes"])')" True
+    NACRE_TIER=subreaper nacre doctor
+    holds "$out" 'containment: subreaper'
+    NACRE_TIER=group nacre doctor
+    holds "$out" 'containment: group'
+    equal "$(ls -A "$TMPDIR")" ""
+    NACRE_KEEPER=/nonexistent nacre doctor
+    equal "$status" 1
+}
+
+# -- Running them ----------------------------------------------------------------------------------
+
+# The processes that belong to a home: by their environment, or by a file of it that is open.
+processes_of() {
+    local proc state
+    for proc in /proc/[0-9]*; do
+        if grep -qsza "^NACRE_HOME=$1\$" "$proc/environ" ||
+            find "$proc/fd" -lname "$1/*" 2>/dev/null | grep -q .; then
+            state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "$proc/status" 2>/dev/null)
+            [ -z "$state" ] || [ "$state" = Z ] || echo "${proc#/proc/}"
+        fi
+    done
+}
+
+# Says what is left of a home, if anything still is after a moment, and ends it.
+check_nothing_left() {
+    local i pids pid
+    for ((i = 0; i < 50; i++)); do
+        pids=$(processes_of "$1")
+        [ -n "$pids" ] || return 0
+        sleep 0.05
+    done
+    for pid in $pids; do
+        echo "    left behind: $pid $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
+        kill -KILL "$pid" 2>/dev/null
+    done
+    return 1
+}
+
+run_case() {
+    local name=$1 place ok=1 begin=$SECONDS
+    place=$(mktemp -d)
+    mkdir "$place/work" "$place/tmp"
+    env -u NACRE_ID NACRE_HOME="$place/home" TMPDIR="$place/tmp" NACRE="$nacre" work="$place/work" \
+        timeout -k 5 "$limit" bash "$self" --case "$name" </dev/null || {
+        [ $? -ne 124 ] || echo "    not done after $limit s"
+        ok=0
+    }
+    check_nothing_left "$place/home" || ok=0
+    rm -rf "$place"
+    if [ $ok -eq 1 ]; then
+        passed=$((passed + 1))
+        echo "ok      $name ($((SECONDS - begin)) s)"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name"
+    fi
+}
+
+main() {
+    passed=0 failed=0
+    nacre=$(realpath -e "$nacre") || exit 1
+    local names=("$@") name
+    [ $# -gt 0 ] || mapfile -t names < <(sed -n 's/^case_\([a-z_]*\)() {$/\1/p' "$self")
+    for name in "${names[@]}"; do
+        run_case "$name"
+    done
+    echo "$passed passed, $failed failed"
+    [ $failed -eq 0 ]
+}
+
+if [ "${1-}" = --case ]; then
+    "case_$2"
+else
+    main "$@" 2>&1
+fi

@@ -1,0 +1,321 @@
+/* The keeper's binary: where it is found, what happens if it is another one, and its size. */
+#include "harness/harness.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The directory of the keeper in use: a build folder. */
+static const char *build_folder(void)
+{
+    const char *keeper = getenv("NACRE_KEEPER");
+
+    if (!keeper || !strrchr(keeper, '/'))
+        SKIP("NACRE_KEEPER is not set, and this program lies in no build folder");
+    return format("%.*s", (int)(strrchr(keeper, '/') - keeper), keeper);
+}
+
+static const char *this_program(void)
+{
+    char path[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    CHECK(size > 0);
+    return format("%.*s", (int)size, path);
+}
+
+static int shell(const char *text)
+{
+    int status = system(text);
+
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void make(const char *path)
+{
+    CHECK_EQ_INT(0, shell(format("mkdir -p %s", path)));
+}
+
+static void copy(const char *from, const char *to)
+{
+    if (shell(format("cp -p %s %s", from, to)) != 0)
+        FAIL("cannot copy %s to %s", from, to);
+}
+
+static void check_works(const char *keeper)
+{
+    nacre_options options = NACRE_OPTIONS_INIT;
+
+    options.keeper = keeper;
+    nacre_session *s = open_options(&options);
+    struct run run = run_text(s, "echo $0; sh -c 'exit 3' | cat");
+    CHECK_TEXT(run.out, "bash\n");
+    run_done(&run);
+    close_session(s);
+}
+
+/* -- Found ----------------------------------------------------------------------------------- */
+
+/* A build folder, and any other place that has the program and its keeper side by side. */
+TEST(beside_the_program)
+{
+    const char *build = build_folder();
+
+    unsetenv("NACRE_KEEPER");
+    make("flat");
+    copy(format("%s/nacre-keeper", build), "flat/");
+    copy(format("%s/nacre-text.so", build), "flat/");
+    copy(this_program(), "flat/host");
+    CHECK_EQ_INT(0, shell("flat/host -x works"));
+    CHECK_EQ_INT(0, shell("cd flat && ./host -x works"));
+    CHECK(symlink("flat/host", "link") == 0);
+    CHECK_EQ_INT(0, shell("./link -x works"));
+}
+
+TEST(by_option_and_environment)
+{
+    const char *build = build_folder();
+
+    make("elsewhere");
+    copy(format("%s/nacre-keeper", build), "elsewhere/kept-here");
+    copy(format("%s/nacre-text.so", build), "elsewhere/nacre-text.so");
+    const char *path = format("%s/work/elsewhere/kept-here", test_base());
+    check_works(path);
+    setenv("NACRE_KEEPER", path, 1);
+    check_works(NULL);
+}
+
+/* Without its preload beside it a keeper still works; only the text may then be seen. */
+TEST(without_its_preload)
+{
+    const char *build = build_folder();
+
+    make("bare");
+    copy(format("%s/nacre-keeper", build), "bare/nacre-keeper");
+    check_works(format("%s/work/bare/nacre-keeper", test_base()));
+}
+
+/* The program with its keeper, in the places where an installation puts them, also when moved. */
+TEST(in_an_installed_prefix_and_a_moved_one)
+{
+    const char *build = build_folder();
+    static const char *const dirs[] = {"bin", "lib", "lib/x86_64-linux-gnu"};
+    static const char *const prefixes[] = {"prefix", "moved"};
+    const char *self = this_program();
+
+    unsetenv("NACRE_KEEPER");
+    make("prefix/libexec/nacre");
+    copy(format("%s/nacre-keeper", build), "prefix/libexec/nacre/");
+    copy(format("%s/nacre-text.so", build), "prefix/libexec/nacre/");
+    for (int i = 0; i < 3; i++) {
+        make(format("prefix/%s", dirs[i]));
+        copy(self, format("prefix/%s/host", dirs[i]));
+    }
+    for (int p = 0; p < 2; p++) {
+        for (int i = 0; i < 3; i++) {
+            const char *host = format("%s/%s/host -x works", prefixes[p], dirs[i]);
+            if (shell(host) != 0)
+                FAIL("%s did not work", host);
+        }
+        if (p == 0)
+            CHECK(rename("prefix", "moved") == 0);
+    }
+    copy(self, "alone");
+    CHECK(shell("./alone -x not_found") == 0);
+}
+
+/* The shared library looks from where it lies itself, not from its program. */
+static void check_library(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+    if (!library)
+        FAIL("%s", dlerror());
+    __typeof__(&nacre_open) open_it = (__typeof__(&nacre_open))dlsym(library, "nacre_open");
+    __typeof__(&nacre_run) run_it = (__typeof__(&nacre_run))dlsym(library, "nacre_run");
+    __typeof__(&nacre_close) close_it = (__typeof__(&nacre_close))dlsym(library, "nacre_close");
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_session *s = NULL;
+
+    CHECK(open_it && run_it && close_it);
+    CHECK_OK(open_it(NULL, &s, ERR));
+    command.text = "exit 5";
+    CHECK_OK(run_it(s, &command, -1, &record, ERR));
+    CHECK_EQ_INT(5, record.exit_code);
+    nacre_record_done(&record);
+    CHECK_EQ_INT(0, close_it(s, ERR));
+}
+
+TEST(beside_the_shared_library)
+{
+    const char *build = build_folder();
+
+    unsetenv("NACRE_KEEPER");
+    if (access(format("%s/libnacre.so", build), R_OK) < 0)
+        SKIP("there is no shared library in the build folder");
+    make("so/lib/some-machine");
+    make("so/libexec/nacre");
+    copy(format("%s/nacre-keeper", build), "so/libexec/nacre/");
+    copy(format("%s/nacre-text.so", build), "so/libexec/nacre/");
+    copy(format("-L %s/libnacre.so", build), "so/lib/libnacre.so");
+    copy(format("-L %s/libnacre.so", build), "so/lib/some-machine/libnacre.so");
+    check_library(format("%s/libnacre.so", build));
+    check_library(format("%s/work/so/lib/libnacre.so", test_base()));
+    check_library(format("%s/work/so/lib/some-machine/libnacre.so", test_base()));
+}
+
+HOST(works)
+{
+    check_works(NULL);
+}
+
+HOST(not_found)
+{
+    nacre_session *s = open_session();
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id;
+
+    command.text = "true";
+    int result = nacre_start(s, &command, &id, NULL, ERR);
+    if (result >= 0) { /* one is installed on this machine */
+        wait_outcome(s, &id, 3000);
+    } else {
+        CHECK_CODE(NACRE_EBACKEND, result);
+        CHECK_STR(harness_error.msg, "NACRE_KEEPER");
+    }
+    close_session(s);
+}
+
+/* -- Refused --------------------------------------------------------------------------------- */
+
+static void check_refused(const char *keeper, const char *named)
+{
+    nacre_options options = NACRE_OPTIONS_INIT;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id;
+
+    options.keeper = keeper;
+    nacre_session *s = open_options(&options);
+    command.text = "true";
+    int64_t begin = now_ms();
+    CHECK_CODE(NACRE_EBACKEND, nacre_start(s, &command, &id, NULL, ERR));
+    CHECK_STR(harness_error.msg, named);
+    CHECK_RANGE(0, now_ms() - begin, soon(3000));
+    CHECK_CODE(NACRE_EBACKEND, nacre_start(s, &command, &id, NULL, ERR));
+    close_session(s);
+    CHECK_RANGE(0, now_ms() - begin, soon(5000));
+}
+
+TEST(that_does_not_exist)
+{
+    check_refused("/no/such/keeper", "/no/such/keeper");
+}
+
+TEST(that_is_not_executable)
+{
+    spit("keeper", "x", 1);
+    check_refused(format("%s/work/keeper", test_base()), "work/keeper");
+}
+
+TEST(that_is_garbage)
+{
+    spit("keeper", "\177ELF garbage", 12);
+    CHECK(chmod("keeper", 0755) == 0);
+    check_refused(format("%s/work/keeper", test_base()), "keeper");
+}
+
+TEST(that_is_another_program)
+{
+    check_refused("/bin/true", "keeper");
+}
+
+TEST(of_another_format)
+{
+    check_refused(program("fake-keeper"), "format");
+}
+
+/* -- Pinned ---------------------------------------------------------------------------------- */
+
+TEST(replaced_under_a_running_session)
+{
+    const char *build = build_folder();
+    nacre_options options = NACRE_OPTIONS_INIT;
+
+    make("pin");
+    copy(format("%s/nacre-keeper", build), "pin/nacre-keeper");
+    copy(format("%s/nacre-text.so", build), "pin/nacre-text.so");
+    options.keeper = format("%s/work/pin/nacre-keeper", test_base());
+    nacre_session *s = open_options(&options);
+    struct run run = run_text(s, "true");
+    run_done(&run);
+    CHECK(unlink("pin/nacre-keeper") == 0 && unlink("pin/nacre-text.so") == 0);
+    spit("pin/nacre-keeper", "of another format", 17);
+    for (int i = 0; i < 4; i++) {
+        run = run_text(s, "echo works");
+        CHECK_TEXT(run.out, "works\n");
+        run_done(&run);
+    }
+    close_session(s);
+}
+
+/* -- Small ----------------------------------------------------------------------------------- */
+
+static long pss_kb(pid_t pid)
+{
+    char *text = slurp(format("/proc/%d/smaps_rollup", (int)pid), NULL);
+    const char *line = text ? strstr(text, "\nPss:") : NULL;
+    long kb = line ? atol(line + 5) : -1;
+
+    free(text);
+    return kb;
+}
+
+TEST(size_of_an_idle_keeper)
+{
+    if (sanitized())
+        SKIP("memory cannot be judged under a sanitizer");
+    nacre_session *s = open_session();
+    nacre_id ids[8];
+    long total = 0;
+
+    for (int i = 0; i < 8; i++)
+        ids[i] = start_text(s, "echo hello; exec sleep 300");
+    for (int i = 0; i < 8; i++) {
+        CHECK(AWAIT(output_has(s, &ids[i], NACRE_OUT, "hello"), 3000));
+        long kb = pss_kb(keeper_of(s, &ids[i]).pid);
+        CHECK(kb > 0);
+        total += kb;
+    }
+    CHECK_RANGE(1, total / 8, 128);
+    close_session(s);
+}
+
+/* It has nothing of the host: not its directory, descriptors, terminal or group. */
+TEST(keeper_has_nothing_of_the_host)
+{
+    nacre_session *s = open_session();
+    int extra = open("/dev/zero", O_RDONLY);
+    nacre_id id = start_text(s, "exec sleep 300");
+    pid_t keeper = keeper_of(s, &id).pid;
+    char link[PATH_MAX];
+
+    CHECK(extra >= 0);
+    ssize_t size = readlink(format("/proc/%d/cwd", (int)keeper), link, sizeof(link) - 1);
+    CHECK_EQ_INT(1, size);
+    CHECK(getsid(keeper) != getsid(0) && getpgid(keeper) != getpgid(0));
+    CHECK(process_parent(keeper) != getpid());
+    for (int fd = 0; fd < 256; fd++) {
+        size = readlink(format("/proc/%d/fd/%d", (int)keeper, fd), link, sizeof(link) - 1);
+        link[size > 0 ? size : 0] = 0;
+        CHECK(!strstr(link, "/dev/zero"));
+    }
+    close(extra);
+    close_session(s);
+}

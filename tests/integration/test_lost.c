@@ -1,0 +1,508 @@
+/*
+ * The death of a keeper, killed or stopped: the command follows, the next front end that looks
+ * ends the rest, and nobody who waits is left waiting.
+ */
+#include "harness/harness.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "programs/pattern.h"
+#include "run/state.h"
+
+/* -- The keeper goes ------------------------------------------------------------------------- */
+
+/* SIGKILL, and the moment when it has taken effect. */
+static void kill_keeper(struct process keeper)
+{
+    CHECK_EQ_INT(0, kill(keeper.pid, SIGKILL));
+    CHECK(AWAIT(!process_alive(keeper), 2000));
+}
+
+static void check_lost(nacre_session *s, const nacre_id *id, const char *mark)
+{
+    nacre_record record = record_of(s, id);
+
+    CHECK_EQ_INT(NACRE_LOST, record.outcome);
+    CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);
+    CHECK_EQ_INT(-1, record.exit_code);
+    CHECK_EQ_INT(0, record.signal);
+    nacre_record_done(&record);
+    CHECK_EQ_INT(0, count_marked(mark));
+    CHECK_TEXT(status_of(s, id), "lost");
+}
+
+TEST(keeper_killed)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_text(s, format("echo before; %s", scattered(m)));
+
+    await_marked(m, 4);
+    kill_keeper(keeper_of(s, &id));
+    check_lost(s, &id, m);
+    CHECK(output_has(s, &id, NACRE_OUT, "before\n"));
+    nacre_kill_result result;
+    CHECK_OK(nacre_kill(s, &id, NULL, &result, ERR));
+    CHECK_EQ_INT(0, result.was_alive);
+    check_lost(s, &id, m);
+    struct run run = run_text(s, "echo next");
+    CHECK_TEXT(run.out, "next\n");
+    run_done(&run);
+    close_session(s);
+}
+
+/* Nobody needs to look for the command itself to die. */
+TEST(keeper_killed_and_the_command_follows)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_text(s, format("exec sleep 300.%s", m));
+
+    await_marked(m, 1);
+    kill_keeper(keeper_of(s, &id));
+    CHECK(AWAIT(count_marked(m) == 0, 1000));
+    check_lost(s, &id, m);
+    close_session(s);
+}
+
+TEST(keeper_killed_from_inside)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_text(
+        s, format("setsid sleep 300.%s & sleep 0.1; kill -KILL $PPID; sleep 301.%s", m, m));
+
+    CHECK_OK(nacre_wait(s, &id, 1, NACRE_WAIT_ALL, MS(5000), NULL, ERR));
+    check_lost(s, &id, m);
+    close_session(s);
+}
+
+/* So early that the start may not have been heard of: lost, or not started, but nothing left. */
+TEST(keeper_killed_from_inside_at_once)
+{
+    nacre_session *s = open_session();
+
+    for (int i = 0; i < 10; i++) {
+        nacre_command command = NACRE_COMMAND_INIT;
+        const char *m = marker();
+        nacre_id id;
+        command.text = format("setsid sleep 300.%s & kill -KILL $PPID; sleep 301.%s", m, m);
+        int result = nacre_start(s, &command, &id, NULL, ERR);
+        if (result < 0) {
+            CHECK_CODE(NACRE_EBACKEND, result);
+            CHECK_EQ_INT(0, count_marked(m));
+        } else {
+            CHECK_OK(nacre_wait(s, &id, 1, NACRE_WAIT_ALL, MS(5000), NULL, ERR));
+            check_lost(s, &id, m);
+        }
+    }
+    close_session(s);
+}
+
+static int note_lost(const nacre_record *record, void *arg)
+{
+    *(int *)arg += record->outcome == NACRE_LOST;
+    return 0;
+}
+
+TEST(keeper_killed_and_somebody_else_lists)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_text(s, scattered(m));
+    int lost = 0;
+
+    await_marked(m, 4);
+    kill_keeper(keeper_of(s, &id));
+    nacre_session *other = open_session();
+    CHECK_OK(nacre_list(other, 0, note_lost, &lost, ERR));
+    CHECK_EQ_INT(1, lost);
+    CHECK_EQ_INT(0, count_marked(m));
+    check_lost(other, &id, m);
+    close_session(other);
+    check_lost(s, &id, m);
+    close_session(s);
+}
+
+TEST(keeper_killed_and_its_session_closes)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_text(s, scattered(m));
+
+    await_marked(m, 4);
+    kill_keeper(keeper_of(s, &id));
+    close_session(s);
+    CHECK_EQ_INT(0, count_marked(m));
+    s = open_session();
+    check_lost(s, &id, m);
+    close_session(s);
+}
+
+/* Without a cgroup, who wiped its environment is out of reach once the keeper is gone. */
+TEST(keeper_killed_with_wiped_environments)
+{
+    if (tier_in_force() != NACRE_TIER_CGROUP)
+        SKIP("only a cgroup holds what wiped its environment");
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id =
+        start_text(s, format("%s -e -i -n 5 %s; exec sleep 300.%s", program("daemonize"), m, m));
+
+    await_marked(m, 6);
+    kill_keeper(keeper_of(s, &id));
+    check_lost(s, &id, m);
+    close_session(s);
+}
+
+TEST(keeper_killed_while_lingering)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    struct process found;
+    struct run run = run_text(s, format("setsid sleep 300.%s & exit 7", m));
+
+    await_marked(m, 1);
+    find_marked(m, &found, 1);
+    kill_keeper(process_of(process_parent(found.pid)));
+    CHECK(AWAIT(tree_empty(s, &run.record.id), 3000));
+    CHECK_EQ_INT(0, count_marked(m));
+    CHECK_TEXT(status_of(s, &run.record.id), "exited(7)");
+    run_done(&run);
+    close_session(s);
+}
+
+struct waiting {
+    nacre_session *session;
+    nacre_id id;
+    atomic_int done;
+};
+
+static void *wait_thread(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    CHECK_OK(nacre_wait(waiting->session, &waiting->id, 1, NACRE_WAIT_ANY, -1, NULL, ERR));
+    atomic_fetch_add(&waiting->done, 1);
+    return NULL;
+}
+
+static int ignore_piece(const nacre_piece *piece, const void *bytes, void *arg)
+{
+    (void)piece;
+    (void)bytes;
+    (void)arg;
+    return 0;
+}
+
+static void *follow_thread(void *arg)
+{
+    struct waiting *waiting = arg;
+
+    CHECK_OK(nacre_follow(waiting->session, &waiting->id, 0, ignore_piece, NULL, ERR));
+    atomic_fetch_add(&waiting->done, 1);
+    return NULL;
+}
+
+/* Those who wait must learn of it without being told. */
+TEST(keeper_killed_under_waiters)
+{
+    struct waiting waiting = {.session = open_session()};
+    const char *m = marker();
+    pthread_t threads[2];
+
+    waiting.id = start_text(waiting.session, scattered(m));
+    await_marked(m, 4);
+    pthread_create(&threads[0], NULL, wait_thread, &waiting);
+    pthread_create(&threads[1], NULL, follow_thread, &waiting);
+    pause_ms(50);
+    CHECK_EQ_INT(0, atomic_load(&waiting.done));
+    kill_keeper(keeper_of(waiting.session, &waiting.id));
+    CHECK(AWAIT(atomic_load(&waiting.done) == 2, 3000));
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    check_lost(waiting.session, &waiting.id, m);
+    close_session(waiting.session);
+}
+
+/* What was logged before is a true beginning of what was printed. */
+TEST(keeper_killed_in_a_flood)
+{
+    for (int round = 0; round < 5; round++) {
+        nacre_session *s = open_session();
+        nacre_id id = start_text(s, "exec seq 1 100000000");
+        size_t size = 0;
+
+        CHECK(AWAIT(({
+                        nacre_record record = record_of(s, &id);
+                        bool enough = record.bytes[0] > 100000;
+                        nacre_record_done(&record);
+                        enough;
+                    }),
+                    5000));
+        kill_keeper(keeper_of(s, &id));
+        CHECK_TEXT(status_of(s, &id), "lost");
+        char *out = output_of(s, &id, NACRE_OUT, &size);
+        CHECK(size > 100000);
+        size_t at = 0;
+        for (int n = 1; at + 16 < size; n++) {
+            char line[16];
+            int length = snprintf(line, sizeof(line), "%d\n", n);
+            if (at < 30000000 && memcmp(out + at, line, (size_t)length) != 0)
+                FAIL("round %d: byte %zu of %zu is not line %d", round, at, size, n);
+            at += (size_t)length;
+        }
+        free(out);
+        close_session(s);
+    }
+}
+
+struct positions {
+    uint64_t at[2];
+    uint64_t gap;
+};
+
+/* Every byte that can still be read stands where the record says it stood. */
+static void check_remains(nacre_session *s, const nacre_id *id, int round)
+{
+    static char buf[65536];
+    nacre_record record = record_of(s, id);
+    struct positions p = {{0, 0}, 0};
+    uint64_t cursor = 0;
+    nacre_piece piece;
+    int64_t got;
+
+    CHECK_EQ_INT(NACRE_LOST, record.outcome);
+    while ((got = nacre_read(s, id, &cursor, NACRE_BOTH, buf, sizeof(buf), &piece, ERR)) > 0) {
+        for (int i = 0; piece.gap_bytes && i < 2; i++)
+            p.at[i] += record.dropped_bytes[i];
+        p.gap += piece.gap_bytes;
+        for (size_t i = 0; i < piece.size; i++) {
+            if ((unsigned char)buf[i] != pattern_byte(p.at[piece.stream] + i, piece.stream, 1))
+                FAIL("round %d: byte %llu of stream %d is wrong (offset %llu)", round,
+                     (unsigned long long)(p.at[piece.stream] + i), piece.stream,
+                     (unsigned long long)(piece.offset + i));
+        }
+        p.at[piece.stream] += piece.size;
+    }
+    CHECK_OK(got);
+    CHECK_EQ_INT(record.bytes[0], p.at[0]);
+    CHECK_EQ_INT(record.bytes[1], p.at[1]);
+    CHECK_EQ_INT(record.dropped_bytes[0] + record.dropped_bytes[1], p.gap);
+    nacre_record_done(&record);
+}
+
+static void kill_in_a_flood(uint64_t quota, uint64_t after, int chunk)
+{
+    nacre_session *s = open_session();
+
+    for (int round = 0; round < 8; round++) {
+        nacre_command command = NACRE_COMMAND_INIT;
+        command.text = format("exec %s -l -c %d 4000000000 4000000000", program("flood"), chunk);
+        command.quota = quota;
+        nacre_id id = start_command(s, &command);
+        CHECK(AWAIT(({
+                        nacre_record record = record_of(s, &id);
+                        bool enough = record.bytes[0] + record.bytes[1] > after;
+                        nacre_record_done(&record);
+                        enough;
+                    }),
+                    5000));
+        pause_ms(round % 4);
+        kill_keeper(keeper_of(s, &id));
+        check_remains(s, &id, round);
+    }
+    close_session(s);
+}
+
+TEST(keeper_killed_in_the_head)
+{
+    kill_in_a_flood(16 << 20, 300000, 5000);
+}
+
+/* The ring goes on being written until the very moment. */
+TEST(keeper_killed_in_the_ring)
+{
+    kill_in_a_flood(256 << 10, 3000000, 65536);
+    kill_in_a_flood(1 << 20, 3000000, 333);
+}
+
+/* -- The keeper is stopped ------------------------------------------------------------------- */
+
+static void kill_stopped(const char *before)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_kill_result result;
+    nacre_id id = start_text(
+        s, format("setsid sleep 300.%s & %s kill -STOP $PPID; sleep 301.%s", m, before, m));
+    struct process keeper = keeper_of(s, &id);
+
+    await_marked(m, 2);
+    if (*before)
+        CHECK(AWAIT(process_state(keeper.pid) == 'T', 2000));
+    int64_t begin = now_ms();
+    CHECK_OK(nacre_kill(s, &id, NULL, &result, ERR));
+    CHECK_RANGE(0, now_ms() - begin, soon(10000));
+    CHECK_EQ_INT(0, result.survivors);
+    CHECK_EQ_INT(0, count_marked(m));
+    CHECK(AWAIT(!process_alive(keeper), 500));
+    CHECK_TEXT(status_of(s, &id), result.keeper_killed ? "lost" : "killed");
+    close_session(s);
+}
+
+TEST_LIMIT(keeper_stopped_from_inside, 30)
+{
+    kill_stopped("sleep 0.1;");
+}
+
+/* So early that the start has not been heard of yet. */
+TEST_LIMIT(keeper_stopped_from_inside_at_once, 30)
+{
+    for (int i = 0; i < 5; i++)
+        kill_stopped("");
+}
+
+/* Looking never needs the keeper, and asking it has a limit. */
+TEST_LIMIT(keeper_stopped_and_looked_at, 30)
+{
+    nacre_session *s = open_session();
+    nacre_command command = NACRE_COMMAND_INIT;
+    const char *m = marker();
+
+    command.text = format("echo hello; exec sleep 300.%s", m);
+    command.input = NACRE_STDIN_PIPE;
+    nacre_id id = start_command(s, &command);
+    CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "hello"), 5000));
+    struct process keeper = keeper_of(s, &id);
+    kill(keeper.pid, SIGSTOP);
+    CHECK(AWAIT(process_state(keeper.pid) == 'T', 2000));
+
+    int64_t begin = now_ms();
+    CHECK_TEXT(status_of(s, &id), "running");
+    CHECK(output_has(s, &id, NACRE_OUT, "hello"));
+    CHECK_CODE(NACRE_ETIMEOUT, nacre_wait(s, &id, 1, NACRE_WAIT_ANY, 50, NULL, ERR));
+    CHECK_RANGE(0, now_ms() - begin, soon(1000));
+    int64_t sent = nacre_input(s, &id, "x\n", 2, 0, 100, ERR);
+    CHECK(sent <= 0 || sent == 2);
+    CHECK_RANGE(0, now_ms() - begin, soon(6000));
+    kill(keeper.pid, SIGCONT);
+    kill_shell(s, &id, -1);
+    close_session(s);
+}
+
+TEST_LIMIT(keeper_stopped_and_its_session_closes, 30)
+{
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id =
+        start_text(s, format("setsid sleep 300.%s & kill -STOP $PPID; sleep 301.%s", m, m));
+
+    await_marked(m, 2);
+    int64_t begin = now_ms();
+    close_session(s);
+    CHECK_RANGE(0, now_ms() - begin, soon(10000));
+    CHECK_EQ_INT(0, count_marked(m));
+    s = open_session();
+    CHECK(tree_empty(s, &id));
+    close_session(s);
+}
+
+/* -- Whose pids these are -------------------------------------------------------------------- */
+
+static void edit_state(const nacre_id *id, void (*edit)(struct run_state *state))
+{
+    int fd = open(run_path(id, "state"), O_RDWR | O_CLOEXEC);
+    struct run_state state;
+
+    CHECK(fd >= 0);
+    CHECK_EQ_INT(0, state_read(fd, &state));
+    if (state.cgroup[0] == '/')
+        rmdir(state.cgroup);
+    state.cgroup[0] = 0;
+    edit(&state);
+    CHECK_EQ_INT(0, state_write(fd, &state));
+    close(fd);
+}
+
+static void same_boot(struct run_state *state)
+{
+    state->tier = NACRE_TIER_SUBREAPER;
+}
+
+static void other_boot(struct run_state *state)
+{
+    state->boot[3] ^= 0xff;
+}
+
+static void other_namespace(struct run_state *state)
+{
+    state->pid_ns ^= 0x55;
+}
+
+/* A stranger that carries the mark of the run, not being part of its tree. */
+static pid_t start_decoy(const nacre_id *id, const char *mark)
+{
+    nacre_id_text text = nacre_id_format(id);
+    pid_t pid = fork();
+
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv("NACRE_ID", text.s, 1);
+        execlp("sleep", "sleep", format("305.%s", mark), (char *)NULL);
+        _exit(127);
+    }
+    await_marked(mark, 1);
+    return pid;
+}
+
+static void look_with_decoy(void (*edit)(struct run_state *state), bool swept)
+{
+    nacre_options options = NACRE_OPTIONS_INIT;
+    const char *m = marker(), *decoy_mark = marker();
+
+    options.tier = NACRE_TIER_SUBREAPER;
+    nacre_session *s = open_options(&options);
+    nacre_id id = start_text(s, format("exec sleep 300.%s", m));
+    await_marked(m, 1);
+    pid_t decoy = start_decoy(&id, decoy_mark);
+    kill_keeper(keeper_of(s, &id));
+    CHECK(AWAIT(count_marked(m) == 0, 2000));
+    edit_state(&id, edit);
+    nacre_record record = NACRE_RECORD_INIT;
+    if (edit == other_namespace) {
+        CHECK_CODE(NACRE_EPERM, nacre_get(s, &id, &record, ERR));
+    } else {
+        CHECK_OK(nacre_get(s, &id, &record, ERR));
+        CHECK_EQ_INT(NACRE_LOST, record.outcome);
+    }
+    nacre_record_done(&record);
+    CHECK_EQ_INT(swept ? 0 : 1, count_marked(decoy_mark));
+    kill(decoy, SIGKILL);
+    waitpid(decoy, NULL, 0);
+    close_session(s);
+}
+
+TEST(sweep_finds_the_mark)
+{
+    look_with_decoy(same_boot, true);
+}
+
+TEST(no_sweep_after_another_boot)
+{
+    look_with_decoy(other_boot, false);
+}
+
+TEST(no_sweep_in_another_pid_namespace)
+{
+    look_with_decoy(other_namespace, false);
+}

@@ -1,0 +1,45 @@
+/*
+ * rabbit [-i] CHAINS PAUSE_US MARKER
+ *
+ * Runs away from whoever hunts it: CHAINS processes that fork and exit, fork and exit, each new
+ * pid living about PAUSE_US microseconds. Returns at once. At most a minute, so that a failed
+ * hunt does not go on for ever. With -i SIGTERM is ignored.
+ */
+#define _GNU_SOURCE 1
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static void run_away(long pause_us)
+{
+    struct timespec pause_time = {0, pause_us * 1000};
+    time_t until = time(NULL) + 60;
+
+    while (time(NULL) < until) {
+        nanosleep(&pause_time, NULL);
+        if (fork() > 0)
+            _exit(0);
+    }
+    _exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    int opt;
+
+    while ((opt = getopt(argc, argv, "i")) != -1) {
+        if (opt != 'i')
+            return 2;
+        signal(SIGTERM, SIG_IGN);
+    }
+    if (optind != argc - 3)
+        return 2;
+    for (int i = 0; i < atoi(argv[optind]); i++) {
+        if (fork() == 0) {
+            setsid();
+            run_away(atol(argv[optind + 1]));
+        }
+    }
+    return 0;
+}

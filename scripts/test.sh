@@ -23,7 +23,7 @@ builds_and_analysis() {
     static_checks
     check "build: clang, ASan and UBSan" build_asan
     check "build: clang, TSan" build_tsan
-    check "clang-tidy" scripts/check-tidy.sh build-asan
+    check "clang-tidy" scripts/check-tidy.sh build-asan --quick
 }
 
 suites_of_this_user() {

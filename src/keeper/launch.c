@@ -119,14 +119,11 @@ static void refuse(struct keeper *k, struct start_result result)
 
 static void run_now(struct keeper *k, struct start_result result)
 {
-    struct proc_ref ref;
     close_fd(&k->child_fd[0]);
     close_fd(&k->child_fd[1]);
     close_fd(&k->spec_fd);
     k->log.half = MAX(k->spec.quota, LOG_QUOTA_MIN) / 2;
     k->st.main_pid = k->main;
-    if (k->proc_ours && proc_ref(k->main, &ref) == 0)
-        k->st.main_start = ref.start;
     if (result.outside) {
         setup_leave_cgroup(k);
         k->st.tier = NACRE_TIER_SUBREAPER;

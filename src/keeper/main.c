@@ -165,6 +165,16 @@ static void dispatch(struct keeper *k, uint64_t data)
     }
 }
 
+/* For whoever has to tell the command from another process after we are gone. */
+static void note_main_start(struct keeper *k)
+{
+    struct proc_ref ref;
+    if (k->main_reaped || !k->proc_ours || proc_ref(k->main, &ref) < 0)
+        return;
+    k->st.main_start = ref.start;
+    state_write(k->state_fd, &k->st);
+}
+
 /* Nothing is waiting to be done: the time for what nobody waits for. */
 static void on_idle(struct keeper *k)
 {
@@ -173,6 +183,7 @@ static void on_idle(struct keeper *k)
     if (k->reborn)
         return;
     close_fd(&k->text_fd);
+    note_main_start(k);
     if (k->st.kept) {
         loop_close(k, &k->owner_pipe);
         loop_close(k, &k->owner_pidfd);

@@ -277,13 +277,16 @@ bool leaks_find(char *buf, size_t size)
             break;
         pause_ms(3);
     }
-    /* A leaf goes only after those in it that were just killed. */
-    for (int i = 0; i < 50 && left[0] && cgroup; i++) {
+    /* What forks faster than it is killed takes several rounds; a leaf goes after its members. */
+    for (int i = 0; i < 200 && left[0]; i++) {
         char again[64] = "";
         reap_all();
-        if (cgroups_left(cgroup, 3, true, again, sizeof(again)) == 0)
+        int count = processes_left(true, again, sizeof(again));
+        if (cgroup)
+            count += cgroups_left(cgroup, 3, true, again, sizeof(again));
+        if (count == 0)
             break;
-        pause_ms(4);
+        pause_ms(2);
     }
     if (left[0] == 0)
         runs_alive(alive, sizeof(alive));

@@ -336,7 +336,7 @@ TEST(rabbits)
 
 TEST(rabbits_that_ignore_signals)
 {
-    hunt_rabbits("-i", 8, 300);
+    hunt_rabbits("-i", 6, 500);
 }
 
 TEST(stopped_tree)

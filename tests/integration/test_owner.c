@@ -314,7 +314,7 @@ TEST(keeper_and_owner_killed_at_once)
     kill(keeper.pid, SIGKILL);
     host_kill(host);
     CHECK(AWAIT(!process_alive(keeper), 2000));
-    CHECK_TEXT(status_of(s, &talk->id), "lost");
+    CHECK(AWAIT(strcmp(status_of(s, &talk->id), "lost") == 0, 200));
     CHECK_EQ_INT(0, count_marked(m));
     close_session(s);
 }

@@ -15,7 +15,7 @@ static struct built build(const char *const *extra)
 {
     struct built b;
     buf_init(&b.buf, 1 << 20);
-    assert_int_equal(environment_build(&id, "/work dir", extra, &b.buf, &b.count), 0);
+    assert_int_equal(environment_build(&id, "/a dir", extra, &b.buf, &b.count), 0);
     /* As many strings as it says, and nothing behind them. */
     const char *p = b.buf.data;
     for (uint32_t i = 0; i < b.count; i++)
@@ -72,7 +72,7 @@ static void inherited_and_quiet(void **state)
     assert_value(&b, "HOST", "value=with=signs");
     assert_value(&b, "EMPTY", "");
     assert_value(&b, "NACRE_ID", "12340000000000000000000000000000");
-    assert_value(&b, "PWD", "/work dir");
+    assert_value(&b, "PWD", "/a dir");
     assert_value(&b, "PAGER", "cat");
     assert_value(&b, "GIT_PAGER", "cat");
     assert_value(&b, "GIT_TERMINAL_PROMPT", "0");

@@ -92,7 +92,7 @@ static int meddle_with_looks(int burst, uint64_t place)
 
 static void meddle_with_everything(size_t size, bool publish, const int *bursts, size_t count)
 {
-    static const uint64_t places[] = {0, 1, 3, 10, 100, 230, 400};
+    static const uint64_t places[] = {0, 1, 10, 100, 230, 400};
     int wrong = 0;
     meddler.size = size;
     meddler.publish = publish;
@@ -105,7 +105,7 @@ static void meddle_with_everything(size_t size, bool publish, const int *bursts,
 static void tiny_writes_between_reads(void **state)
 {
     (void)state;
-    static const int bursts[] = {1, 25, 60, 150, 200, 220, 250, 300, 380, 420, 1000};
+    static const int bursts[] = {1, 60, 150, 220, 300, 1000};
     meddle_with_everything(1, true, bursts, ARRAY_SIZE(bursts));
     meddle_with_everything(3, false, bursts, ARRAY_SIZE(bursts));
 }
@@ -115,8 +115,8 @@ static void larger_writes_between_reads(void **state)
     (void)state;
     static const int few[] = {1, 3, 10, 40};
     meddle_with_everything(280, true, few, ARRAY_SIZE(few));
-    meddle_with_everything(1000, true, few, 2);
-    static const int some[] = {1, 2, 5, 8, 12};
+    meddle_with_everything(1000, true, few, 1);
+    static const int some[] = {2, 12};
     meddle_with_everything(97, true, some, ARRAY_SIZE(some));
 }
 

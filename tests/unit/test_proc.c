@@ -472,8 +472,8 @@ static void environment_entries_across_borders(void **state)
     env[count++] = strcpy(space, "UNIT_ROLE=sleeper");
     at = strlen(space) + 1;
     for (int i = 1; i < WORDS; i++) {
-        /* Padding up to i bytes before the border, and the mark from there on. */
-        size_t mark = (size_t)i * 4096 - (size_t)i / 2;
+        /* Padding up to somewhere around the border, and the mark from there on. */
+        size_t mark = (size_t)i * 4096 + 3 - (size_t)i / 2;
         env[count++] = space + at;
         memset(space + at, 'P', mark - at - 1);
         at = mark;

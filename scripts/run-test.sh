@@ -27,6 +27,7 @@ surroundings() {
     mkdir -m 700 "$HOME" "$TMPDIR"
     chmod 755 "$place"
     [ "$(id -u)" -ne 0 ] || chown -R "$(stat -c %u:%g "$program")" "$place"
+    export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     export NACRE_KEEPER=$build/nacre-keeper NACRE_TEST_PROGRAMS=$build/tests/programs
     export NACRE_TEST_MARK=$scratch NACRE_TEST_BUILD=$build CMOCKA_MESSAGE_OUTPUT=stdout
     export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0

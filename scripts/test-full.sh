@@ -76,10 +76,10 @@ else
     skip "the suites as root and as another user, and the read-only cgroup tree: this is not root"
 fi
 
-suite unit build 'unit/*' "$jobs"
-suite asan-unit build-asan 'unit/*' "$jobs"
-matrix build 'integration/*'
-matrix build-asan 'integration/*'
+suite unit build 'unit/test_*' "$jobs"
+suite asan-unit build-asan 'unit/test_*' "$jobs"
+matrix build 'integration/test_*'
+matrix build-asan 'integration/test_*'
 matrix build-tsan 'integration/test_thread*'
 check "clang-tidy" scripts/check-tidy.sh build-asan
 fuzzing "${FUZZ_SECONDS:-600}"

@@ -80,22 +80,20 @@ fuzzing() {
     fi
 }
 
-# suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs the test programs of BUILD whose path below
-# tests/ matches, each behind COMMAND.
+# suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs the test programs of BUILD that are made of the
+# sources tests/PATTERN, each behind COMMAND.
 suite() {
-    local label=$1 build=$2 pattern=$3 jobs=$4 programs
+    local label=$1 build=$2 pattern=$3 jobs=$4 sources
     shift 4
+    mapfile -t sources < <(compgen -G "tests/$pattern")
     if [ ! -x "$build/nacre" ]; then
         skip "$label: $build could not be built"
-        return
+    elif [ ${#sources[@]} -eq 0 ]; then
+        skip "$label: there is no tests/$pattern"
+    else
+        printf '%s\n' "${sources[@]%.c}" |
+            xargs -P "$jobs" -I{} scripts/run-test.sh "$label" "$build" "$build/{}" "$@" || true
     fi
-    programs=$(find "$build/tests" -path "$build/tests/$pattern" -name 'test_*' -type f -perm -u+x)
-    if [ -z "$programs" ]; then
-        skip "$label: there is no test program $pattern in $build"
-        return
-    fi
-    sort <<<"$programs" |
-        xargs -d '\n' -P "$jobs" -I{} scripts/run-test.sh "$label" "$build" {} "$@" || true
 }
 
 # The sum of all, and what was skipped. The exit status says whether all is well.

@@ -31,11 +31,11 @@ suites_of_this_user() {
     me=$(id -un)
     if can_use_cgroups; then
         check "cgroup tier in force" check_tier cgroup build
-        suite "$me-cgroup" build 'integration/*' "$jobs"
+        suite "$me-cgroup" build 'integration/test_*' "$jobs"
     else
         skip "the cgroup tier: there is no cgroup v2 tree that $me may write to"
     fi
-    NACRE_TIER=subreaper suite "$me-subreaper" build 'integration/*' "$jobs"
+    NACRE_TIER=subreaper suite "$me-subreaper" build 'integration/test_*' "$jobs"
 }
 
 suites_of_ordinary_user() {
@@ -44,15 +44,15 @@ suites_of_ordinary_user() {
     if [ -n "$cgroup_home" ]; then
         local enter=("$PWD/scripts/in-cgroup.sh" "$cgroup_home" "${as_user[@]}")
         check "cgroup tier, delegated" check_tier cgroup "$copy" "${enter[@]}"
-        suite user-cgroup "$copy" 'integration/*' "$jobs" "${enter[@]}"
+        suite user-cgroup "$copy" 'integration/test_*' "$jobs" "${enter[@]}"
     fi
-    NACRE_TIER=subreaper suite user-subreaper "$copy" 'integration/*' "$jobs" "${as_user[@]}"
+    NACRE_TIER=subreaper suite user-subreaper "$copy" 'integration/test_*' "$jobs" "${as_user[@]}"
 }
 
 # Tests wait more than they work, so both users go at the same time.
 release_suites() {
     local other=
-    suite unit build 'unit/*' "$jobs"
+    suite unit build 'unit/test_*' "$jobs"
     if is_root; then
         ! can_use_cgroups || delegate_cgroup
         suites_of_ordinary_user &
@@ -68,8 +68,8 @@ sanitizer_suites() {
     local threads
     suite tsan build-tsan 'integration/test_thread*' 1 &
     threads=$!
-    suite asan-unit build-asan 'unit/*' "$jobs"
-    suite asan build-asan 'integration/*' $((jobs * 2))
+    suite asan-unit build-asan 'unit/test_*' "$jobs"
+    suite asan build-asan 'integration/test_*' $((jobs * 2))
     wait $threads
 }
 

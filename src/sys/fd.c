@@ -26,22 +26,24 @@ int fd_lift_consume(int fd)
     return lifted;
 }
 
+int fd_lift_pair_consume(const int fds[2], int ret_fds[2])
+{
+    int lifted[2] = {fd_lift_consume(fds[0]), fd_lift_consume(fds[1])};
+    int r = lifted[0] < 0 ? lifted[0] : lifted[1] < 0 ? lifted[1] : 0;
+    if (r < 0) {
+        close_fd(&lifted[0]);
+        close_fd(&lifted[1]);
+        return r;
+    }
+    ret_fds[0] = lifted[0];
+    ret_fds[1] = lifted[1];
+    return 0;
+}
+
 int fd_pipe(int ret_fds[2])
 {
     int fds[2];
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return -errno;
-    fds[0] = fd_lift_consume(fds[0]);
-    fds[1] = fd_lift_consume(fds[1]);
-    int r = fds[0] < 0 ? fds[0] : fds[1] < 0 ? fds[1] : 0;
-    if (r < 0) {
-        close_fd(&fds[0]);
-        close_fd(&fds[1]);
-        return r;
-    }
-    ret_fds[0] = fds[0];
-    ret_fds[1] = fds[1];
-    return 0;
+    return pipe2(fds, O_CLOEXEC) < 0 ? -errno : fd_lift_pair_consume(fds, ret_fds);
 }
 
 int fd_set_nonblock(int fd)

@@ -15,6 +15,9 @@ int fd_lift_consume(int fd);
 /* A close-on-exec duplicate at 3 or above. */
 int fd_dup(int fd);
 
+/* The same for two that belong together: both, or neither. */
+int fd_lift_pair_consume(const int fds[2], int ret_fds[2]);
+
 /* A pipe, both ends close-on-exec and above 2. */
 int fd_pipe(int ret_fds[2]);
 

@@ -15,17 +15,7 @@ int sock_pair(int ret_fds[2])
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
-    fds[0] = fd_lift_consume(fds[0]);
-    fds[1] = fd_lift_consume(fds[1]);
-    int r = fds[0] < 0 ? fds[0] : fds[1] < 0 ? fds[1] : 0;
-    if (r < 0) {
-        close_fd(&fds[0]);
-        close_fd(&fds[1]);
-        return r;
-    }
-    ret_fds[0] = fds[0];
-    ret_fds[1] = fds[1];
-    return 0;
+    return fd_lift_pair_consume(fds, ret_fds);
 }
 
 static socklen_t address_in(struct sockaddr_un *addr, int dirfd, const char *name)
@@ -113,8 +103,6 @@ int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_c
 static void keep_fds(struct msghdr *msg, int *ret_fds, size_t fd_max)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < fd_max; i++)
-        ret_fds[i] = -EBADF;
     for (struct cmsghdr *head = CMSG_FIRSTHDR(msg); head; head = CMSG_NXTHDR(msg, head)) {
         if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
             continue;
@@ -136,6 +124,8 @@ ssize_t sock_recv(int fd, void *buf, size_t size, int *ret_fds, size_t fd_max, i
         char space[CMSG_SPACE(SOCK_FDS_MAX * sizeof(int))];
         struct cmsghdr align;
     } control;
+    for (size_t i = 0; i < fd_max; i++)
+        ret_fds[i] = -EBADF;
     struct iovec iov = {.iov_base = buf, .iov_len = size};
     struct msghdr msg = {.msg_iov = &iov,
                          .msg_iovlen = 1,

@@ -676,7 +676,7 @@ case_output_on_a_terminal() {
 
 case_output_gap() {
     local id total=200000000
-    id=$("$nacre" start -- "head -c $total /dev/zero | tr '\0' x; echo; echo end; echo e >&2") || fail "start failed"
+    id=$("$nacre" start -- "yes xxxxxxxx | head -c $total; echo; echo end; echo e >&2") || fail "start failed"
     nacre wait "$id"
     "$nacre" output "$id" >"$work/all" 2>"$work/gap" || fail "status $?"
     [ "$(wc -l <"$work/gap")" -eq 1 ] || fail "the gap is not named once: $(<"$work/gap")"
@@ -827,6 +827,16 @@ case_damaged_runs() {
     done
     nacre output "$id"
     equal "$out" kept
+}
+
+# The personality makes the kernel call itself 2.6.
+case_old_kernel() {
+    local old=$work/old
+    printf '#!/bin/sh\nexec setarch --uname-2.6 "%s" "$@"\n' "$(realpath "$nacre")" >"$old"
+    chmod +x "$old"
+    nacre=$old nacre run -- true
+    equal "$status" 1
+    match "$err" "nacre needs Linux 5\.4 or newer; this is 2\.6"
 }
 
 case_doctor() {

@@ -119,11 +119,12 @@ TEST(python_server_left_behind)
 TEST(leftover_prints_later)
 {
     nacre_session *s = open_session();
-    struct run run = run_text(s, "(sleep 0.15; echo late; echo later >&2; sleep 0.05; echo last;"
-                                 " echo $? > status) & echo early");
+    struct run run = run_text(s, "(until [ -e go ]; do sleep 0.01; done; echo late; echo later >&2;"
+                                 " sleep 0.05; echo last; echo $? > status) & echo early");
 
     CHECK_TEXT(run.out, "early\n");
     CHECK_EQ_INT(NACRE_TREE_ALIVE, run.record.tree);
+    spit("go", "", 0);
     CHECK(AWAIT(tree_empty(s, &run.record.id), 3000));
     char *out = output_of(s, &run.record.id, NACRE_OUT, NULL);
     char *err = output_of(s, &run.record.id, NACRE_ERR, NULL);

@@ -148,7 +148,7 @@ TEST(looking_one_after_another)
         CHECK_OK(nacre_output(s, &id, NACRE_BOTH, 0, &snapshot, ERR));
         free(snapshot.data);
         CHECK(nacre_wait(s, &id, 1, NACRE_WAIT_ANY, 0, NULL, NULL) == NACRE_ETIMEOUT);
-        CHECK(nacre_input(s, &id, "x", 1, 0, 10, NULL) == NACRE_ECLOSED);
+        CHECK(nacre_input(s, &id, "x", 1, 0, 5000, NULL) == NACRE_ECLOSED);
         CHECK_TEXT(status_of(s, &id), "running");
         if (i == 100)
             before = footprint_now();

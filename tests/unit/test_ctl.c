@@ -429,6 +429,36 @@ static void there_are_only_so_many_places(void **state)
         close(clients[i]);
 }
 
+/* All places are taken: somebody who only listens makes room, never one who waits for more. */
+static void a_listener_makes_room(void **state)
+{
+    (void)state;
+    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct client clients[CONN_MAX];
+    char name[64];
+    for (int i = 0; i < CONN_MAX; i++)
+        clients[i] = connect_client();
+    struct conn *listener = clients[7].conn, *killer = clients[8].conn, *pacer = clients[9].conn;
+    listener->watching = killer->watching = pacer->watching = true;
+    killer->kill_waits = true;
+    k.pacer = pacer;
+    snprintf(name, sizeof name, "unit-places-%d", getpid());
+    k.listen_fd = sock_listen_at(proc, "ctl", name);
+    struct client late = {.fd = sock_connect_at(proc, "ctl", name), .conn = listener};
+    assert_true(late.fd >= 0);
+    ctl_accept(&k);
+    assert_int_equal(hear_type(&clients[7]), 0);
+    struct wire_head watch = a_head(WIRE_WATCH);
+    say(&late, &watch, sizeof watch);
+    assert_int_equal(hear_type(&late), WIRE_EVENT);
+    for (int i = 0; i < CONN_MAX; i++) {
+        assert_true(k.conns[i].fd >= 0);
+        close(clients[i].fd);
+    }
+    close(late.fd);
+    close_fd(&k.listen_fd);
+}
+
 static void connect_as_somebody_else(void *data)
 {
     const char *name = data;
@@ -518,6 +548,7 @@ int main(void)
         TEST(the_client_goes_while_its_input_waits),
         TEST(an_end_behind_input_that_waits),
         TEST(there_are_only_so_many_places),
+        TEST(a_listener_makes_room),
         TEST(strangers_are_not_answered),
         TEST(only_the_pacer_sets_the_pace),
     };

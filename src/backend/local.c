@@ -102,25 +102,34 @@ static bool is_over(struct local *l, const nacre_id *id)
     return state_read(run.state_fd, &state) == 0 && state_is_final(&state);
 }
 
+static void forget_ended(struct local *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->mine_count; i++)
+        if (!is_over(l, &l->mine[i]))
+            l->mine[kept++] = l->mine[i];
+    l->mine_count = kept;
+}
+
+static void grow_list(struct local *l)
+{
+    size_t cap = l->mine_cap ? l->mine_cap * 2 : 16;
+    nacre_id *list = realloc(l->mine, cap * sizeof *list);
+    if (!list)
+        return;
+    l->mine = list;
+    l->mine_cap = cap;
+}
+
 /* Remembers a shell for the end of the session. The list stays as short as what is alive. */
 static int remember(struct local *l, const nacre_id *id, int64_t grace_ms)
 {
     pthread_mutex_lock(&l->lock);
     l->longest_grace_ms = MAX(l->longest_grace_ms, grace_ms);
     if (l->mine_count == l->mine_cap) {
-        size_t kept = 0;
-        for (size_t i = 0; i < l->mine_count; i++)
-            if (!is_over(l, &l->mine[i]))
-                l->mine[kept++] = l->mine[i];
-        l->mine_count = kept;
-    }
-    if (l->mine_count * 2 >= l->mine_cap) {
-        size_t cap = l->mine_cap ? l->mine_cap * 2 : 16;
-        nacre_id *list = realloc(l->mine, cap * sizeof *list);
-        if (list) {
-            l->mine = list;
-            l->mine_cap = cap;
-        }
+        forget_ended(l);
+        if (l->mine_count * 2 >= l->mine_cap)
+            grow_list(l);
     }
     bool room = l->mine_count < l->mine_cap;
     if (room)

@@ -35,8 +35,8 @@ NO_SANITIZE static int grandchild(void *data)
 {
     struct order *order = data;
     if (order->pass_fd == PASS_FD)
-        fcntl(PASS_FD, F_SETFD, 0);
-    else if (dup2(order->pass_fd, PASS_FD) < 0)
+        syscall(SYS_fcntl, PASS_FD, F_SETFD, 0);
+    else if (syscall(SYS_dup3, order->pass_fd, PASS_FD, 0) < 0)
         goto failed;
     syscall(SYS_execveat, order->exec_fd, "", order->argv, order->env, AT_EMPTY_PATH);
     if (errno == ENOSYS || errno == EPERM)

@@ -26,6 +26,7 @@ struct identity {
     gid_t groups[32];
     int no_new_privs;
     int seccomp;
+    int pad; /* compared as bytes */
     uint32_t capabilities[6];
     unsigned char affinity[128];
     char places[4][24]; /* namespaces, as the kernel names them */

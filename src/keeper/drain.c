@@ -28,7 +28,7 @@ static void on_sigbus(int signal UNUSED, siginfo_t *info, void *context UNUSED)
         return; /* sent by somebody, not by the memory */
     if (!ring || at < ring || at >= ring + size)
         _exit(70);
-    mmap(ring, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    (void)mmap(ring, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     ring_lost = 1;
 }
 

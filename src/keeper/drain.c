@@ -1,5 +1,6 @@
 /* The command's streams into the log, and the log's state to its readers. */
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -10,7 +11,9 @@
 #include "base/defs.h"
 #include "keeper/keeper.h"
 
-#define READS_PER_TURN 16
+#define READS_PER_TURN 64
+#define BUSY_READ      ((size_t)16 * 1024)
+#define BUSY_TRIES     16
 
 static struct keeper *guarded;
 static volatile sig_atomic_t ring_lost;
@@ -114,15 +117,32 @@ void drain_seen(struct keeper *k, uint64_t offset)
             loop_add(k, k->out_fd[i], EPOLLIN, stream_tags[i], 0);
 }
 
+/*
+ * A stream that fills the pipe as fast as it is emptied is asked again a few times before we go
+ * to sleep: the wake-ups would cost more than the reading.
+ */
+static bool keep_reading(struct keeper *k, nacre_stream stream, int *patience)
+{
+    ssize_t n = pull(k, stream);
+    if (n > 0) {
+        *patience = (size_t)n >= BUSY_READ ? BUSY_TRIES : 0;
+        return true;
+    }
+    if (n != -EAGAIN || *patience == 0)
+        return false;
+    --*patience;
+    sched_yield();
+    return true;
+}
+
 void drain_stream(struct keeper *k, nacre_stream stream)
 {
-    bool any = false;
-    for (int i = 0; i < READS_PER_TURN && k->out_fd[stream] >= 0 && !is_ahead(k); i++) {
-        if (pull(k, stream) <= 0)
+    uint64_t before = k->st.log.end;
+    int patience = 0;
+    for (int i = 0; i < READS_PER_TURN && k->out_fd[stream] >= 0 && !is_ahead(k); i++)
+        if (!keep_reading(k, stream, &patience))
             break;
-        any = true;
-    }
-    if (any)
+    if (k->st.log.end > before)
         publish_output(k);
     if (is_ahead(k))
         hold(k);

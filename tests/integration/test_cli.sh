@@ -862,13 +862,13 @@ case_doctor() {
 
 # The processes that belong to a home: by their environment, or by a file of it that is open.
 processes_of() {
-    local proc state
-    for proc in /proc/[0-9]*; do
-        if grep -qsza "^NACRE_HOME=$1\$" "$proc/environ" ||
-            find "$proc/fd" -lname "$1/*" 2>/dev/null | grep -q .; then
-            state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "$proc/status" 2>/dev/null)
-            [ -z "$state" ] || [ "$state" = Z ] || echo "${proc#/proc/}"
-        fi
+    local pid state
+    {
+        grep -lsza "^NACRE_HOME=$1\$" /proc/[0-9]*/environ
+        find /proc/[0-9]*/fd -maxdepth 1 -lname "$1/*" 2>/dev/null
+    } | cut -d/ -f3 | sort -u | while read -r pid; do
+        state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
+        [ -z "$state" ] || [ "$state" = Z ] || echo "$pid"
     done
 }
 

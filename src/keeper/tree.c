@@ -15,7 +15,7 @@
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 
-#define MISSED_PASSES 2
+#define MISSED_PASSES 1
 
 static struct proc_ref scan[TREE_MAX];
 static struct proc_ref signalled[TREE_MAX];

@@ -15,7 +15,7 @@
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 
-#define MISSED_PASSES 1
+#define FREEZE_MS 50
 
 static struct proc_ref scan[TREE_MAX];
 static struct proc_ref signalled[TREE_MAX];
@@ -24,7 +24,7 @@ static size_t signalled_count;
 struct pass {
     struct keeper *k;
     int signal;
-    uint64_t born_until; /* clock ticks since boot */
+    uint64_t began; /* in clock ticks since boot; 0 = all are taken */
 };
 
 static bool was_signalled(const struct proc_ref *ref)
@@ -57,10 +57,22 @@ static size_t count_alive(const struct keeper *k)
     return kill(-k->main, 0) == 0;
 }
 
+/* Whether it was there before the kill, as far as the kernel's clock of 10 ms can tell; in the
+ * same tick an orphan may be, and the child of somebody who has the signal is its clean-up. */
+static bool is_older(const struct proc_ref *ref, uint64_t began)
+{
+    struct proc_stat stat;
+    if (ref->start != began)
+        return ref->start < began;
+    return proc_stat(ref->pid, &stat) == 0 && stat.parent == getpid();
+}
+
 static void signal_once(const struct proc_ref *ref, void *userdata)
 {
     const struct pass *pass = userdata;
-    if (ref->start > pass->born_until || was_signalled(ref) || signalled_count == TREE_MAX)
+    if (was_signalled(ref) || signalled_count == TREE_MAX)
+        return;
+    if (pass->began && !is_older(ref, pass->began))
         return;
     if (proc_kill(ref, pass->signal) < 0)
         return;
@@ -78,13 +90,32 @@ static uint64_t boot_ticks(void)
     return (uint64_t)ts.tv_sec * hz + (uint64_t)ts.tv_nsec * hz / NS_PER_S;
 }
 
+/* One look meets everybody who is there, and nobody who comes later. */
+static bool signal_frozen(struct keeper *k, struct pass *pass)
+{
+    if (k->cgroup_fd < 0 || cgroup_freeze(k->cgroup_fd, FREEZE_MS) < 0)
+        return false;
+    size_t count = proc_tree(getpid(), scan, TREE_MAX, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        signal_once(&scan[i], pass);
+    cgroup_thaw(k->cgroup_fd);
+    return true;
+}
+
 /*
  * Each process gets the signal before its children are listed, so that the first pass meets all
- * that were there. What appears later was forked by a handler, as part of a clean-up, or by
- * somebody who ignores the signal: it is left for SIGKILL. The further passes are for those that
- * changed parents or were skipped in /proc while others exited; they take what is not younger
- * than the kill, as far as the kernel's clock of 10 ms can tell.
+ * that were there; the second one is for those that changed parents or were skipped in /proc
+ * while others exited. What is younger was forked by a handler, as part of a clean-up, or by
+ * somebody who ignores the signal: it is left for SIGKILL.
  */
+static void signal_moving(struct pass *pass)
+{
+    uint64_t began = boot_ticks();
+    proc_tree(getpid(), scan, TREE_MAX, signal_once, pass);
+    pass->began = began;
+    proc_tree(getpid(), scan, TREE_MAX, signal_once, pass);
+}
+
 void tree_signal(struct keeper *k, int signal)
 {
     if (only_group(k)) {
@@ -93,12 +124,9 @@ void tree_signal(struct keeper *k, int signal)
         k->st.signalled++;
         return;
     }
-    struct pass pass = {.k = k, .signal = signal, .born_until = UINT64_MAX};
-    uint64_t began = boot_ticks();
-    proc_tree(getpid(), scan, TREE_MAX, signal_once, &pass);
-    pass.born_until = began;
-    for (int i = 0; i < MISSED_PASSES; i++)
-        proc_tree(getpid(), scan, TREE_MAX, signal_once, &pass);
+    struct pass pass = {.k = k, .signal = signal};
+    if (!signal_frozen(k, &pass))
+        signal_moving(&pass);
 }
 
 static void kill_one(const struct proc_ref *ref, void *userdata UNUSED)

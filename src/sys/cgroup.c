@@ -1,6 +1,7 @@
 #include "sys/cgroup.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/defs.h"
 #include "sys/fd.h"
 #include "sys/proc.h"
@@ -121,6 +123,43 @@ int cgroup_kill(int fd)
         return r;
     cleanup_close int members = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     return members < 0 ? -errno : each_line_of(members, kill_member, NULL);
+}
+
+/* The file of events is readable with priority when something in it has changed. */
+static int await_frozen(int fd, int wait_ms)
+{
+    cleanup_close int events = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    if (events < 0)
+        return -errno;
+    for (int64_t deadline = clock_deadline(wait_ms);;) {
+        char text[256];
+        ssize_t n = RETRY(pread(events, text, sizeof text - 1, 0));
+        if (n < 0)
+            return -errno;
+        text[n] = '\0';
+        if (strstr(text, "frozen 1"))
+            return 0;
+        int left = clock_left_ms(deadline);
+        struct pollfd poller = {.fd = events, .events = POLLPRI};
+        if (left == 0 || (poll(&poller, 1, left) < 0 && errno != EINTR))
+            return -ETIMEDOUT;
+    }
+}
+
+int cgroup_freeze(int fd, int wait_ms)
+{
+    int r = fd_poke_at(fd, "cgroup.freeze", "1");
+    if (r < 0)
+        return r;
+    r = await_frozen(fd, wait_ms);
+    if (r < 0)
+        cgroup_thaw(fd);
+    return r;
+}
+
+int cgroup_thaw(int fd)
+{
+    return fd_poke_at(fd, "cgroup.freeze", "0");
 }
 
 int cgroup_populated(int fd)

@@ -19,6 +19,14 @@ int cgroup_create(const char *parent, const char *name);
 /* Kills every member, also those that are being forked. */
 int cgroup_kill(int fd);
 
+/*
+ * Holds every member still, and whatever is made below, so that nobody forks, and exits only
+ * by a signal that ends it; handlers run after the thaw. Returns once all stand still, or
+ * -ETIMEDOUT after wait_ms if one cannot be stopped (uninterruptible sleep): then nothing is held.
+ */
+int cgroup_freeze(int fd, int wait_ms);
+int cgroup_thaw(int fd);
+
 /* 1 if it has living members, 0 if not. */
 int cgroup_populated(int fd);
 

@@ -1,6 +1,8 @@
 /* cgroup leaves: found, made, killed, proven empty and removed. */
 #include "unit.h"
 
+#include <sys/mman.h>
+
 #include "base/defs.h"
 #include "sys/calls.h"
 #include "sys/cgroup.h"
@@ -175,6 +177,69 @@ static void names_are_not_shared(void **state)
     drop_leaf(&leaf);
 }
 
+static pid_t counter_in(int fd, volatile unsigned *count)
+{
+    fflush(NULL);
+    pid_t pid = sys_fork_into(fd);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            ++*count;
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void frozen_members_stand_still(void **state)
+{
+    (void)state;
+    struct leaf leaf;
+    int status;
+    make_leaf(&leaf);
+    volatile unsigned *count =
+        mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(count != MAP_FAILED);
+    pid_t pid = counter_in(leaf.fd, count);
+    while (*count == 0)
+        unit_pause(1);
+    assert_int_equal(cgroup_freeze(leaf.fd, 5000), 0);
+    unsigned then = *count;
+    unit_pause(20);
+    assert_int_equal(*count, then);
+    assert_int_equal(cgroup_thaw(leaf.fd), 0);
+    while (*count == then)
+        unit_pause(1);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    munmap((void *)count, sizeof *count);
+
+    /* SIGKILL does not wait. */
+    pid = sleeper_in(leaf.fd);
+    assert_int_equal(cgroup_freeze(leaf.fd, 5000), 0);
+    assert_int_equal(cgroup_kill(leaf.fd), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(cgroup_thaw(leaf.fd), 0);
+    drop_leaf(&leaf);
+}
+
+/* What cannot be frozen in time is not held. */
+static void a_freeze_is_bounded(void **state)
+{
+    (void)state;
+    char text[8] = "";
+    int dir = unit_dir(NULL);
+    int fd = unit_file(dir, "cgroup.events");
+    assert_int_equal(fd_write_all(fd, "populated 1\nfrozen 0\n", 21), 0);
+    close(fd);
+    assert_int_equal(cgroup_freeze(dir, 1), -ENOENT);
+    close(unit_file(dir, "cgroup.freeze"));
+    assert_int_equal(cgroup_freeze(dir, 1), -ETIMEDOUT);
+    assert_true(fd_slurp_at(dir, "cgroup.freeze", text, sizeof text) > 0);
+    assert_string_equal(text, "0");
+    close(dir);
+}
+
 /* Before Linux 5.14 there is no cgroup.kill: its members are killed one by one. */
 static void without_cgroup_kill(void **state)
 {
@@ -231,7 +296,8 @@ int main(void)
         cmocka_unit_test(own_path_is_where_we_are), cmocka_unit_test(born_in_killed_and_proven),
         cmocka_unit_test(a_kill_reaches_all),       cmocka_unit_test(nested_leaves_go_with_it),
         cmocka_unit_test(names_are_not_shared),     cmocka_unit_test(without_cgroup_kill),
-        cmocka_unit_test(elsewhere_is_refused),
+        cmocka_unit_test(elsewhere_is_refused),     cmocka_unit_test(frozen_members_stand_still),
+        cmocka_unit_test(a_freeze_is_bounded),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);
 }

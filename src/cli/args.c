@@ -4,82 +4,17 @@
 #include <string.h>
 
 #include "base/defs.h"
+#include "base/number.h"
+#include "base/text.h"
 #include "cli/out.h"
 
 #define SECONDS_MAX INT64_C(1000000000)
 
-bool parse_count(const char *text, uint64_t *ret)
-{
-    uint64_t value = 0;
-    if (*text == '\0')
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
-            return false;
-    }
-    *ret = value;
-    return true;
-}
-
 int64_t parse_seconds(const char *text)
 {
-    size_t whole = strspn(text, "0123456789");
-    const char *fraction = text + whole;
-    size_t digits = 0;
-    if (*fraction == '.')
-        digits = strspn(++fraction, "0123456789");
-    if (whole + digits == 0 || fraction[digits] != '\0')
-        return -1;
-
-    int64_t ms = 0;
-    for (size_t i = 0; i < whole; i++) {
-        ms = ms * 10 + INT64_C(1000) * (text[i] - '0');
-        if (ms > SECONDS_MAX * 1000)
-            return -1;
-    }
-    int64_t unit = 1000;
-    bool more = false;
-    for (size_t i = 0; i < digits; i++) {
-        unit /= 10;
-        ms += (fraction[i] - '0') * unit;
-        more |= unit == 0 && fraction[i] != '0';
-    }
-    return ms + more; /* rounded up: the smallest time is not none at all */
-}
-
-/* Steps (insert, remove, replace, swap neighbours) from one word to another. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { LONGEST = 31 };
-    size_t m = strlen(a), n = strlen(b);
-    if (m > LONGEST || n > LONGEST)
-        return LONGEST;
-    uint8_t d[LONGEST + 1][LONGEST + 1];
-    for (size_t i = 0; i <= m; i++)
-        d[i][0] = (uint8_t)i;
-    for (size_t j = 0; j <= n; j++)
-        d[0][j] = (uint8_t)j;
-    for (size_t i = 1; i <= m; i++) {
-        for (size_t j = 1; j <= n; j++) {
-            uint8_t best = (uint8_t)(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            best = MIN(best, (uint8_t)(MIN(d[i - 1][j], d[i][j - 1]) + 1));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                best = MIN(best, (uint8_t)(d[i - 2][j - 2] + 1));
-            d[i][j] = best;
-        }
-    }
-    return d[m][n];
-}
-
-bool is_near(const char *word, const char *name)
-{
-    size_t length = strlen(word);
-    if (length >= 2 && strncmp(word, name, length) == 0)
-        return true;
-    return length >= 2 && distance(word, name) <= MAX(length / 3, (size_t)1);
+    uint64_t ms;
+    return number_parse_scaled(text, strlen(text), 1000, SECONDS_MAX * 1000, &ms) ? (int64_t)ms
+                                                                                  : -1;
 }
 
 static const struct option *find_option(const struct verb *verb, const char *name, size_t length)
@@ -94,7 +29,7 @@ static int unknown_option(const struct verb *verb, const char *word)
 {
     int length = (int)strcspn(word, "=");
     for (const struct option *o = verb->options; o->name; o++)
-        if (strncmp(word, "--", 2) == 0 && is_near(word + 2, o->name))
+        if (strncmp(word, "--", 2) == 0 && text_is_near(word + 2, o->name))
             return usage_error("%s: unknown option \"%.*s\"; did you mean --%s?", verb->name,
                                length, word, o->name);
     return usage_error("%s: unknown option \"%.*s\"; see \"nacre help %s\"", verb->name, length,
@@ -137,7 +72,7 @@ static int set_option(const struct verb *verb, const struct option *o, void *opt
     }
     case OPTION_COUNT: {
         uint64_t count;
-        if (!parse_count(value, &count) || (count == 0 && o->not_zero))
+        if (!number_parse(value, &count) || (count == 0 && o->not_zero))
             return usage_error("%s: --%s takes a whole number%s; got \"%s\"", verb->name, o->name,
                                o->not_zero ? " above 0" : "", value);
         *(uint64_t *)field = count;

@@ -19,10 +19,4 @@ void args_done(const struct verb *verb, struct args *args);
 /* Milliseconds from decimal seconds such as "1.5"; below 0 if text is anything else. */
 int64_t parse_seconds(const char *text);
 
-/* A number in decimal digits that fits; false if text is anything else. */
-bool parse_count(const char *text, uint64_t *ret);
-
-/* Whether somebody who typed word may have meant name. */
-bool is_near(const char *word, const char *name);
-
 #endif

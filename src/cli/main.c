@@ -9,6 +9,7 @@
 #include <nacre/nacre.h>
 
 #include "base/defs.h"
+#include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/out.h"
@@ -100,7 +101,7 @@ static const struct verb *find_verb(const char *name)
 static int unknown_verb(const char *name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        if (is_near(name, verbs[i]->name))
+        if (text_is_near(name, verbs[i]->name))
             return usage_error("unknown verb \"%s\"; did you mean \"%s\"?", name, verbs[i]->name);
     return usage_error("unknown verb \"%s\"; see \"nacre --help\"", name);
 }

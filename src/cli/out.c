@@ -8,7 +8,7 @@
 #include <wchar.h>
 
 #include "base/err.h"
-#include "cli/args.h"
+#include "base/number.h"
 #include "cli/cli.h"
 #include "view/utf8.h"
 
@@ -85,7 +85,7 @@ size_t output_columns(void)
         return size.ws_col;
     uint64_t columns;
     const char *text = getenv("COLUMNS");
-    return text && parse_count(text, &columns) && columns > 0 ? columns : 80;
+    return text && number_parse(text, &columns) && columns > 0 ? columns : 80;
 }
 
 /* Columns of a character on a terminal; what the locale does not know counts as one. */

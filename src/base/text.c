@@ -1,0 +1,71 @@
+#include "base/text.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/defs.h"
+
+bool text_same(const char *a, const char *b)
+{
+    while (*a && text_upper(*a) == text_upper(*b)) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+size_t text_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 31 };
+    size_t m = strlen(a), n = strlen(b);
+    if (m > LONGEST || n > LONGEST)
+        return LONGEST;
+    uint8_t d[LONGEST + 1][LONGEST + 1];
+    for (size_t i = 0; i <= m; i++)
+        d[i][0] = (uint8_t)i;
+    for (size_t j = 0; j <= n; j++)
+        d[0][j] = (uint8_t)j;
+    for (size_t i = 1; i <= m; i++) {
+        for (size_t j = 1; j <= n; j++) {
+            uint8_t best = (uint8_t)(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            best = MIN(best, (uint8_t)(MIN(d[i - 1][j], d[i][j - 1]) + 1));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = MIN(best, (uint8_t)(d[i - 2][j - 2] + 1));
+            d[i][j] = best;
+        }
+    }
+    return d[m][n];
+}
+
+bool text_is_near(const char *word, const char *name)
+{
+    size_t length = strlen(word);
+    if (length >= 2 && strncmp(word, name, length) == 0)
+        return true;
+    return length >= 2 && text_distance(word, name) <= MAX(length / 3, (size_t)1);
+}
+
+/* Each star first stands for nothing; where the rest does not fit, the last star takes one byte
+ * more. Earlier stars never need to: what they let through would fit as well. */
+bool text_matches(const char *pattern, const char *text, size_t length)
+{
+    const char *star = NULL;
+    size_t at = 0, resume = 0;
+    while (at < length) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            resume = at;
+        } else if (*pattern && *pattern == text[at]) {
+            pattern++;
+            at++;
+        } else if (star) {
+            pattern = star;
+            at = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == '\0';
+}

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 find src -name '*.[ch]' -type f -print0 | sort -z | xargs -0 awk '
 BEGIN {
-    count = split("base sys run keeper view catalog rpc backend shell recall tool", order)
+    count = split("base sys config run keeper view catalog rpc backend shell recall tool", order)
     for (i = 1; i <= count; i++)
         rank[order[i]] = i
     rank["mcp"] = rank["acp"] = rank["cli"] = count + 1

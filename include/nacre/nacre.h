@@ -8,6 +8,7 @@
 #include <nacre/id.h>
 #include <nacre/record.h>
 #include <nacre/session.h>
+#include <nacre/settings.h>
 #include <nacre/version.h>
 #include <nacre/watch.h>
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "sys/fd.h"
+#include "sys/user.h"
 
 /* File systems whose locks, sockets or mappings end at another machine. */
 static const long network[] = {
@@ -45,47 +45,28 @@ static bool is_network(const char *path)
     return false;
 }
 
-static const char *set_value(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value ? value : NULL;
-}
-
 static int join(char *ret_path, const char *base, const char *rest)
 {
     int n = snprintf(ret_path, PATH_MAX, "%s%s", base, rest);
     return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-static int user_directory(char *ret_path)
-{
-    const char *home = set_value("HOME");
-    if (home)
-        return join(ret_path, home, "/.local/state/nacre");
-    char buf[4096];
-    struct passwd entry, *found = NULL;
-    if (getpwuid_r(geteuid(), &entry, buf, sizeof buf, &found) != 0 || !found)
-        return -ENOENT;
-    return join(ret_path, found->pw_dir, "/.local/state/nacre");
-}
-
 static int configured_path(const char *configured, char *ret_path)
 {
-    const char *place = configured ? configured : set_value("NACRE_HOME");
+    const char *place = configured ? configured : user_variable("NACRE_HOME");
     if (place)
         return join(ret_path, place, "");
-    place = set_value("XDG_STATE_HOME");
-    return place ? join(ret_path, place, "/nacre") : user_directory(ret_path);
+    return user_path("XDG_STATE_HOME", ".local/state", "nacre", ret_path);
 }
 
 static int local_path(char *ret_path)
 {
-    const char *runtime = set_value("XDG_RUNTIME_DIR");
+    const char *runtime = user_variable("XDG_RUNTIME_DIR");
     if (runtime && !is_network(runtime))
         return join(ret_path, runtime, "/nacre");
     char name[32];
     snprintf(name, sizeof name, "/nacre-%u", geteuid());
-    const char *tmp = set_value("TMPDIR");
+    const char *tmp = user_variable("TMPDIR");
     return join(ret_path, tmp && !is_network(tmp) ? tmp : "/tmp", name);
 }
 

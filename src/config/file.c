@@ -1,0 +1,189 @@
+#include "config/file.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "base/err.h"
+#include "config/scan.h"
+#include "config/value.h"
+#include "sys/fd.h"
+
+#define WHERE_MAX 128
+
+static int check_file(int fd, const char *path, nacre_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return err_sys(err, NACRE_EIO, errno, "config", "cannot look at %.120s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, NACRE_EINVAL, "%.150s is not a file", path);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return err_set(err, NACRE_EPERM,
+                       "%.120s belongs to uid %u, not to us (uid %u) or root; use a file of your "
+                       "own",
+                       path, st.st_uid, geteuid());
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return err_set(err, NACRE_EPERM, "others may write to %.120s; run: chmod go-w %.60s", path,
+                       strlen(path) <= 60 ? path : "FILE");
+    if (st.st_size > (off_t)CONFIG_MAX)
+        return err_set(err, NACRE_EINVAL, "%.150s is over 256 KiB", path);
+    return 0;
+}
+
+int config_read(const char *path, struct buf *out, nacre_error *err)
+{
+    /* A FIFO would keep the open waiting for a partner. */
+    cleanup_close int fd = fd_lift_consume(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (fd < 0)
+        return err_sys(err, errno == ENOENT ? NACRE_ENOTFOUND : NACRE_EIO, errno, "config",
+                       "cannot read %.150s", path);
+    int r = check_file(fd, path, err);
+    if (r < 0)
+        return r;
+    char piece[8192];
+    buf_init(out, CONFIG_MAX);
+    ssize_t n;
+    int e = buf_str(out, "");
+    while (e == 0 && (n = fd_read_all(fd, piece, sizeof piece)) != 0)
+        e = n < 0 ? (int)n : buf_append(out, piece, (size_t)n);
+    return e < 0 ? err_sys(err, NACRE_EIO, -e, "config", "cannot read %.150s", path) : 0;
+}
+
+int config_wrong_value(const struct setting *setting, const char *where, const char *got,
+                       nacre_error *err)
+{
+    static const char *const forms[] = {
+        [NACRE_KIND_COUNT] = "a whole number, ",
+        [NACRE_KIND_TIME] = "a time such as 500ms, 30s or 5m, ",
+        [NACRE_KIND_SIZE] = "a size such as 65536 or 64MiB, ",
+        [NACRE_KIND_SWITCH] = "one of ",
+        [NACRE_KIND_CHOICE] = "one of ",
+        [NACRE_KIND_TEXT] = "a text, ",
+        [NACRE_KIND_LIST] = "",
+    };
+    char allowed[96];
+    setting_allowed(setting, allowed, sizeof allowed);
+    return err_set(err, NACRE_EINVAL, "%s%s takes %s%s; got %.40s", where, setting->name,
+                   forms[setting->kind], allowed, got);
+}
+
+int config_unknown_name(const char *where, const char *name, nacre_error *err)
+{
+    const char *nearest = setting_nearest(name);
+    if (nearest)
+        return err_set(err, NACRE_EINVAL, "%sthere is no setting \"%.40s\"; did you mean \"%s\"?",
+                       where, name, nearest);
+    return err_set(err, NACRE_EINVAL, "%sthere is no setting \"%.40s\"; \"nacre config\" lists all",
+                   where, name);
+}
+
+/* One key of the file, and where its value stands. */
+struct item {
+    const struct setting *setting;
+    json_t *value;
+    struct scan_place place;
+    const char *where;
+};
+
+static bool is_amount(nacre_setting_kind kind)
+{
+    return kind == NACRE_KIND_COUNT || kind == NACRE_KIND_TIME || kind == NACRE_KIND_SIZE;
+}
+
+/* The names of an array with commas between them; -EINVAL for what is no name. */
+static int join_names(const json_t *array, struct buf *out)
+{
+    size_t i;
+    json_t *name;
+    json_array_foreach(array, i, name)
+    {
+        const char *text = json_string_value(name);
+        if (!text || !*text || strpbrk(text, ", \t\r\n"))
+            return -EINVAL;
+        int r = buf_printf(out, "%s%s", i > 0 ? "," : "", text);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* The value as the text that a variable or a flag would have; -EINVAL if its type is wrong. */
+static int text_of(const struct item *item, struct buf *out)
+{
+    nacre_setting_kind kind = item->setting->kind;
+    int r = buf_str(out, "");
+    if (r < 0)
+        return r;
+    if (json_is_string(item->value))
+        return buf_str(out, json_string_value(item->value));
+    if (json_is_number(item->value) && is_amount(kind))
+        return buf_append(out, item->place.value, item->place.length);
+    if (json_is_boolean(item->value) && kind == NACRE_KIND_SWITCH)
+        return buf_str(out, json_is_true(item->value) ? "on" : "off");
+    if (json_is_array(item->value) && kind == NACRE_KIND_LIST)
+        return join_names(item->value, out);
+    return -EINVAL;
+}
+
+static int take_item(const struct item *item, config_fn *fn, void *userdata, nacre_error *err)
+{
+    cleanup_buf struct buf text;
+    buf_init(&text, CONFIG_MAX);
+    int r = text_of(item, &text);
+    if (r == -ENOMEM)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    if (r < 0) {
+        char got[48];
+        snprintf(got, sizeof got, "%.*s", (int)MIN(item->place.length, sizeof got - 1),
+                 item->place.value);
+        return config_wrong_value(item->setting, item->where, got, err);
+    }
+    return fn(item->setting, text.data, item->place.line, userdata, err);
+}
+
+/* Keys come in the order of the file, each of them once: so the n-th key of the object is the
+ * n-th key of the text. */
+static int take_object(json_t *object, const char *text, size_t size, const char *path,
+                       config_fn *fn, void *userdata, nacre_error *err)
+{
+    struct scan scan = scan_begin(text, size);
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value)
+    {
+        char where[WHERE_MAX];
+        struct item item = {setting_find(key), value, {0}, where};
+        if (!scan_next(&scan, &item.place))
+            return err_set(err, NACRE_EINVAL, "%.150s cannot be understood", path);
+        snprintf(where, sizeof where, "%.100s:%zu: ", path, item.place.line);
+        int r = item.setting ? take_item(&item, fn, userdata, err)
+                             : config_unknown_name(where, key, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int config_parse(const char *text, size_t size, const char *path, config_fn *fn, void *userdata,
+                 nacre_error *err)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (!root && json_error_code(&error) == json_error_out_of_memory)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    if (!root)
+        return err_set(err, NACRE_EINVAL, "%.100s:%d: %.120s", path, MAX(error.line, 1),
+                       error.text);
+    int r =
+        json_is_object(root)
+            ? take_object(root, text, size, path, fn, userdata, err)
+            : err_set(err, NACRE_EINVAL,
+                      "%.100s:1: the file must be an object, such as {\"timeout\": \"5m\"}", path);
+    json_decref(root);
+    return r;
+}

@@ -32,11 +32,13 @@ typedef struct nacre_command {
 
     const char *text;        /* a shell command of any length, NUL-terminated */
     const char *const *argv; /* or a program with its arguments, NULL-terminated, no shell */
-    const char *shell;       /* for text: a path, or a name found in PATH; NULL = bash, else sh */
+    const char *shell;       /* for text: a path, or a name found in PATH; NULL = the
+                                setting, else bash, else sh */
     const char *cwd;         /* NULL = the session's */
 
-    const char *const *env; /* "NAME=value" entries laid over the session's environment, or
-                               "NAME" to remove it; NULL-terminated; NULL = none */
+    const char *const *env; /* "NAME=value" entries laid over the host's environment, from which
+                               secrets are removed (see settings.h), or "NAME" to remove it;
+                               NULL-terminated; NULL = none */
 
     nacre_stdin input;
     const void *input_data; /* for NACRE_STDIN_BYTES */

@@ -24,6 +24,7 @@
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/record.h>
+#include <nacre/settings.h>
 #include <nacre/version.h>
 #include <nacre/watch.h>
 
@@ -33,28 +34,32 @@ typedef struct nacre_session nacre_session;
 
 typedef struct nacre_options {
     size_t size;        /* sizeof(nacre_options), set by NACRE_OPTIONS_INIT */
-    const char *home;   /* NULL = $NACRE_HOME, else $XDG_STATE_HOME/nacre, else
+    const char *home;   /* NULL = the setting, else $XDG_STATE_HOME/nacre, else
                            ~/.local/state/nacre */
     const char *cwd;    /* default directory of commands; NULL = the host's at each start */
-    const char *keeper; /* path of nacre-keeper; NULL = $NACRE_KEEPER, else beside the
+    const char *keeper; /* path of nacre-keeper; NULL = the setting, else beside the
                            library or program, else the installed one */
     const nacre_backend *backend; /* NULL = local; must outlive the session */
-    int64_t grace_ms;             /* between SIGTERM and SIGKILL; < 0 = 2000 */
-    uint64_t quota;               /* bytes of output kept per shell; 0 = 64 MiB; at least 256 KiB */
+    int64_t grace_ms;             /* between SIGTERM and SIGKILL; < 0 = the setting */
+    uint64_t quota;               /* bytes of output kept per shell; 0 = the setting; at least
+                                     256 KiB */
     nacre_tier tier;              /* the best containment to try; NACRE_TIER_CGROUP = any.
-                                     $NACRE_TIER (cgroup, subreaper, group) lowers it further */
+                                     The setting lowers it further */
     int single; /* 1 = this session starts few commands: no keeper is kept warm for the
                    next one */
+    const nacre_settings *settings; /* copied; NULL = loaded from file and environment, and what
+                                       is wrong there is an error */
 } nacre_options;
 
-#define NACRE_OPTIONS_INIT                                                         \
-    {                                                                              \
-        sizeof(nacre_options), NULL, NULL, NULL, NULL, -1, 0, NACRE_TIER_CGROUP, 0 \
+#define NACRE_OPTIONS_INIT                                                               \
+    {                                                                                    \
+        sizeof(nacre_options), NULL, NULL, NULL, NULL, -1, 0, NACRE_TIER_CGROUP, 0, NULL \
     }
 
 /*
  * Opens a session. options may be NULL. On success *ret_session is owned by the caller, who ends
- * it with nacre_close(). NACRE_EUNSUPPORTED on a kernel below the floor (Linux 5.4).
+ * it with nacre_close(). NACRE_EUNSUPPORTED on a kernel below the floor (Linux 5.4); the errors
+ * of nacre_settings_load().
  */
 NACRE_API int nacre_open(const nacre_options *options, nacre_session **ret_session,
                          nacre_error *reterr);
@@ -67,6 +72,9 @@ NACRE_API int nacre_open(const nacre_options *options, nacre_session **ret_sessi
 NACRE_API int nacre_close(nacre_session *session, nacre_error *reterr);
 
 NACRE_API nacre_id nacre_session_id(const nacre_session *session);
+
+/* The settings in force; borrowed until the session is closed. */
+NACRE_API const nacre_settings *nacre_session_settings(const nacre_session *session);
 
 /*
  * The home in use, found and checked if it was not yet; borrowed until the session is closed.

@@ -166,11 +166,18 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void choose_shell(const nacre_command *command, char *ret_program)
+/* What the call asks for, or the session; NULL if neither does. */
+static const char *wanted_shell(const struct compose *c)
 {
-    const char *search = environment_lookup(command->env, "PATH");
-    if (command->shell && *command->shell) {
-        resolve(command->shell, search, ret_program);
+    const char *shell = c->command->shell;
+    return shell && *shell ? shell : c->shell;
+}
+
+static void choose_shell(const struct compose *c, char *ret_program)
+{
+    const char *search = environment_lookup(c->command->env, c->secrets, "PATH");
+    if (wanted_shell(c)) {
+        resolve(wanted_shell(c), search, ret_program);
         return;
     }
     static const char *const usual[] = {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"};
@@ -246,9 +253,9 @@ static void put_command(struct layout *l, const struct compose *c, struct spec_h
     const nacre_command *command = c->command;
     char program[PATH_MAX];
     if (command->text)
-        choose_shell(command, program);
+        choose_shell(c, program);
     else
-        resolve(command->argv[0], environment_lookup(command->env, "PATH"), program);
+        resolve(command->argv[0], environment_lookup(command->env, c->secrets, "PATH"), program);
     head->program = put(l, program);
     if (l->error == 0)
         l->error = buf_str(l->out, SPEC_TEXT_NAME);
@@ -259,7 +266,7 @@ static void put_command(struct layout *l, const struct compose *c, struct spec_h
         head->kind = strcmp(base_name(program), "bash") == 0 ? SPEC_BASH : SPEC_SH;
         head->preload = takes_preload_cached(c->shells, program);
         head->pipeline = strchr(command->text, '|') != NULL;
-        put(l, command->shell && *command->shell ? command->shell : base_name(program));
+        put(l, wanted_shell(c) ? wanted_shell(c) : base_name(program));
         head->argc = 1;
         return;
     }
@@ -294,7 +301,7 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.description = put(&l, command->description);
     head.env = (uint32_t)out->len;
     if (l.error == 0)
-        l.error = environment_build(id, cwd, command->env, out, &head.envc);
+        l.error = environment_build(id, cwd, command->env, c->secrets, out, &head.envc);
     if (l.error == 0)
         put(&l, "");
     if (l.error < 0)

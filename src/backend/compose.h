@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "config/secrets.h"
 
 /* What is known of the program that was looked at last. */
 struct compose_shells {
@@ -25,7 +26,9 @@ struct compose {
     const nacre_command *command;
     struct compose_shells *shells;
     const nacre_id *session;
-    const char *cwd;      /* the session's; NULL = the host's */
+    const char *cwd;   /* the session's; NULL = the host's */
+    const char *shell; /* likewise; NULL = bash, else sh */
+    const struct secret_rules *secrets;
     const char *run_path; /* of the run directory */
     int64_t grace_ms;
     uint64_t quota;

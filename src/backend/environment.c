@@ -48,12 +48,13 @@ static const char *find(const char *const *list, const char *name)
     return found;
 }
 
-const char *environment_lookup(const char *const *extra, const char *name)
+const char *environment_lookup(const char *const *extra, const struct secret_rules *rules,
+                               const char *name)
 {
     const char *entry = find(extra, name);
     if (entry)
         return entry[name_length(entry)] ? entry + name_length(entry) + 1 : NULL;
-    return getenv(name);
+    return secrets_is_secret(name, rules) ? NULL : getenv(name);
 }
 
 static int add(struct buf *out, uint32_t *count, const char *entry)
@@ -82,13 +83,14 @@ static int add_ours(const nacre_id *id, const char *cwd, const char *const *extr
 }
 
 int environment_build(const nacre_id *id, const char *cwd, const char *const *extra,
-                      struct buf *out, uint32_t *ret_count)
+                      const struct secret_rules *rules, struct buf *out, uint32_t *ret_count)
 {
     uint32_t count = 0;
     int r = 0;
     for (char **entry = environ; r == 0 && entry && *entry; entry++)
         if (strchr(*entry, '=') && !find(extra, *entry) && !find(quiet, *entry) &&
-            !find(reserved, *entry) && !same_name(*entry, "PWD"))
+            !find(reserved, *entry) && !same_name(*entry, "PWD") &&
+            !secrets_is_secret(*entry, rules))
             r = add(out, &count, *entry);
     if (r == 0)
         r = add_ours(id, cwd, extra, out, &count);

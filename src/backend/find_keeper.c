@@ -82,14 +82,13 @@ static int open_text(const char *keeper_path)
 int find_keeper(const char *configured, struct keeper_files *ret_files, nacre_error *err)
 {
     char path[PATH_MAX];
-    const char *named = configured ? configured : getenv("NACRE_KEEPER");
     int fd;
-    if (named && *named) {
-        snprintf(path, sizeof path, "%s", named);
+    if (configured && *configured) {
+        snprintf(path, sizeof path, "%s", configured);
         fd = open_program(path);
         if (fd < 0)
             return err_sys(err, NACRE_EBACKEND, -fd, "keeper", "cannot use the keeper %.150s",
-                           named);
+                           configured);
     } else {
         fd = search(path, sizeof path);
         if (fd < 0)

@@ -10,7 +10,7 @@ struct keeper_files {
     int text_fd;   /* its preload, or -EBADF if there is none */
 };
 
-/* configured: a path, or NULL = $NACRE_KEEPER, else search. The caller closes the descriptors. */
+/* configured: a path, or NULL = search. The caller closes the descriptors. */
 int find_keeper(const char *configured, struct keeper_files *ret_files, nacre_error *err);
 
 #endif

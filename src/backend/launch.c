@@ -93,17 +93,6 @@ static bool same_identity(const struct identity *a, const struct identity *b)
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static nacre_tier lowered_tier(nacre_tier tier)
-{
-    const char *name = getenv("NACRE_TIER");
-    nacre_tier wish = NACRE_TIER_CGROUP;
-    if (name && strcmp(name, "subreaper") == 0)
-        wish = NACRE_TIER_SUBREAPER;
-    else if (name && strcmp(name, "group") == 0)
-        wish = NACRE_TIER_GROUP;
-    return MAX(tier, wish);
-}
-
 int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre_tier tier,
                  struct launcher **ret_launcher, nacre_error *err)
 {
@@ -113,7 +102,7 @@ int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre
     pthread_mutex_init(&l->lock, NULL);
     l->runs_fd = runs_fd;
     l->session = *session;
-    l->tier = lowered_tier(tier);
+    l->tier = tier;
     l->files = (struct keeper_files){-EBADF, -EBADF};
     l->pipe[0] = l->pipe[1] = -EBADF;
     l->pidfd = -EBADF;

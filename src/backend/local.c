@@ -35,6 +35,8 @@ struct local {
     char *configured;
     char *keeper;
     char *cwd;
+    char *shell;
+    struct secret_rules secrets;
     nacre_id session;
     int64_t grace_ms;
     int64_t longest_grace_ms; /* of any command */
@@ -267,6 +269,8 @@ static int local_create(void *self, const nacre_command *command, nacre_id *ret_
                         .shells = &l->shells,
                         .session = &l->session,
                         .cwd = l->cwd,
+                        .shell = l->shell,
+                        .secrets = &l->secrets,
                         .grace_ms = l->grace_ms,
                         .quota = l->quota};
     char cwd[PATH_MAX];
@@ -567,6 +571,7 @@ static void local_free(struct local *l)
     free(l->configured);
     free(l->keeper);
     free(l->cwd);
+    free(l->shell);
     free(l->mine);
     free(l);
 }
@@ -624,6 +629,8 @@ int local_new(const struct local_options *options, nacre_backend *ret_backend, n
     l->configured = copy(options->home, &ok);
     l->keeper = copy(options->keeper, &ok);
     l->cwd = copy(options->cwd, &ok);
+    l->shell = copy(options->shell, &ok);
+    l->secrets = options->secrets;
     l->session = options->session;
     l->grace_ms = options->grace_ms;
     l->longest_grace_ms = options->grace_ms;

@@ -5,10 +5,14 @@
 #include <nacre/backend.h>
 #include <stdbool.h>
 
+#include "config/secrets.h"
+
 struct local_options {
     const char *home;
     const char *cwd;
     const char *keeper;
+    const char *shell;           /* of commands that name none; NULL = bash, else sh */
+    struct secret_rules secrets; /* borrowed for as long as the backend lives */
     int64_t grace_ms;
     uint64_t quota;
     nacre_tier tier;
@@ -16,7 +20,8 @@ struct local_options {
     bool single;
 };
 
-/* Creates nothing on disk. Strings are copied. The backend is freed by its close function. */
+/* Creates nothing on disk. Strings are copied but those of secrets. The backend is freed by its
+ * close function. */
 int local_new(const struct local_options *options, nacre_backend *ret_backend, nacre_error *err);
 
 /* The home's path and the note about it; see nacre_session_home(). */

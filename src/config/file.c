@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,13 +36,23 @@ static int check_file(int fd, const char *path, nacre_error *err)
     return 0;
 }
 
+/* Not there, or in a directory that we may not even look into: another user's, left to us in
+ * HOME. A file that is seen but cannot be read is an error. */
+static bool is_missing(const char *path, int error)
+{
+    struct stat st;
+    return error == ENOENT || error == ENOTDIR || (error == EACCES && stat(path, &st) < 0);
+}
+
 int config_read(const char *path, struct buf *out, nacre_error *err)
 {
     /* A FIFO would keep the open waiting for a partner. */
     cleanup_close int fd = fd_lift_consume(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (fd < 0)
-        return err_sys(err, errno == ENOENT ? NACRE_ENOTFOUND : NACRE_EIO, errno, "config",
+    if (fd < 0) {
+        int error = errno;
+        return err_sys(err, is_missing(path, error) ? NACRE_ENOTFOUND : NACRE_EIO, error, "config",
                        "cannot read %.150s", path);
+    }
     int r = check_file(fd, path, err);
     if (r < 0)
         return r;

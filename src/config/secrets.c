@@ -2,7 +2,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/defs.h"
@@ -11,34 +10,36 @@
 #define NAME_LONGEST  255
 #define HARMLESS_MOST 19
 
+enum where { ANYWHERE, AT_THE_END, ALONE };
+
 /* What gives a secret away, and the words that contain it by chance. */
 struct stem {
     const char *text;
-    bool alone;                              /* only as a whole word */
+    enum where where;                        /* in a word */
     const char *harmless[HARMLESS_MOST + 1]; /* ends with NULL */
 };
 
 static const struct stem stems[] = {
     {"KEY",
-     false,
+     ANYWHERE,
      {"KEYBIND*", "KEYBOARD*", "KEYCLOAK", "KEYCODE*", "KEYMAP*", "KEYNOTE", "KEYPAD*", "KEYSTONE",
       "KEYSYM*", "KEYTIMEOUT", "KEYWORD*", "DONKEY*", "HOCKEY*", "HOTKEY*", "JOCKEY*", "MICKEY*",
       "MONKEY*", "TURKEY*", "WHISKEY*"}},
-    {"SECRET", false, {"SECRETARY", "SECRETARIES"}},
-    {"TOKEN", false, {"TOKENIZ*", "TOKENIS*"}},
+    {"SECRET", ANYWHERE, {"SECRETARY", "SECRETARIES"}},
+    {"TOKEN", ANYWHERE, {"TOKENIZ*", "TOKENIS*"}},
     {"PASS",
-     false,
+     ANYWHERE,
      {"PASSAGE*", "PASSED", "PASSENGER*", "PASSES", "PASSING", "PASSIVE*", "PASSTHROUGH",
       "PASSTHRU", "BYPASS*", "COMPASS", "ENCOMPASS*", "OVERPASS*", "SURPASS*", "TRESPASS*",
       "UNDERPASS*"}},
-    {"CRED", false, {"ACCREDIT*", "DISCREDIT*", "INCREDI*", "SACRED*"}},
+    {"CRED", ANYWHERE, {"ACCREDIT*", "DISCREDIT*", "INCREDI*", "SACRED*"}},
     {"AUTH",
-     false,
+     ANYWHERE,
      {"AUTHENTIC", "AUTHOR", "AUTHORED", "AUTHORITIES", "AUTHORITY", "AUTHORS", "AUTHORSHIP",
       "COAUTHOR*"}},
-    {"PWD", false, {NULL}},
-    {"JWT", false, {NULL}},
-    {"PAT", true, {NULL}}, /* personal access token */
+    {"PWD", AT_THE_END, {NULL}},
+    {"JWT", ANYWHERE, {NULL}},
+    {"PAT", ALONE, {NULL}}, /* personal access token */
 };
 
 /* Names that sound secret and are not: sockets, files of the desktop, directories, amounts. */
@@ -63,66 +64,98 @@ static bool is_listed(const char *const *patterns, const char *name, size_t leng
     return false;
 }
 
-static bool is_letter_or_digit(char c)
+static bool in_word(char c)
 {
+    c = text_upper(c);
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The first letters of the stems, as bits: most letters of most names begin none of them. */
-static bool may_begin_stem(char c)
+#define PAIR(a, b) ((unsigned)(unsigned char)(a) << 8 | (unsigned char)(b))
+
+/* Whether some stem may begin with these two letters: most pairs of most names begin none, and a
+ * hundred variables are looked at for every command. */
+static bool may_begin_stem(char a, char b)
 {
-    static const uint32_t first = 1u << ('A' - 'A') | 1u << ('C' - 'A') | 1u << ('J' - 'A') |
-                                  1u << ('K' - 'A') | 1u << ('P' - 'A') | 1u << ('S' - 'A') |
-                                  1u << ('T' - 'A');
-    return c >= 'A' && c <= 'Z' && (first >> (c - 'A') & 1u);
+    switch (PAIR(text_upper(a), text_upper(b))) {
+    case PAIR('A', 'U'):
+    case PAIR('C', 'R'):
+    case PAIR('J', 'W'):
+    case PAIR('K', 'E'):
+    case PAIR('P', 'A'):
+    case PAIR('P', 'W'):
+    case PAIR('S', 'E'):
+    case PAIR('T', 'O'):
+        return true;
+    default:
+        return false;
+    }
 }
 
-/* Whether one of the stems begins at this place of a word and means what it says. */
+/* The end of a name is no letter, so no comparison goes beyond it. */
+static bool begins_with(const char *name, const char *stem)
+{
+    while (*stem && text_upper(*name) == *stem) {
+        name++;
+        stem++;
+    }
+    return *stem == '\0';
+}
+
+static bool fits(enum where where, size_t n, size_t length, size_t at)
+{
+    return where == ANYWHERE || (at + n == length && (where == AT_THE_END || at == 0));
+}
+
+/* Whether one of the stems begins at this place of a word and means what it says. The word is in
+ * upper case. */
 static bool tells(const char *word, size_t length, size_t at)
 {
     for (size_t i = 0; i < ARRAY_SIZE(stems); i++) {
         const struct stem *stem = &stems[i];
-        size_t n = strlen(stem->text);
-        if (n <= length - at && word[at] == stem->text[0] &&
-            memcmp(word + at, stem->text, n) == 0 && (!stem->alone || n == length) &&
+        if (begins_with(word + at, stem->text) &&
+            fits(stem->where, strlen(stem->text), length, at) &&
             !is_listed(stem->harmless, word, length))
             return true;
     }
     return false;
 }
 
-static bool is_secret_word(const char *word, size_t length)
+/* The same for a place of a name. Words are what stands between other characters than letters and
+ * digits. */
+static bool tells_in(const char *name, size_t at)
 {
-    for (size_t at = 0; at < length; at++)
-        if (may_begin_stem(word[at]) && tells(word, length, at))
-            return true;
-    return false;
+    char word[NAME_LONGEST + 1];
+    size_t start = at, length = 0;
+    while (start > 0 && in_word(name[start - 1]))
+        start--;
+    for (; in_word(name[start + length]); length++)
+        word[length] = text_upper(name[start + length]);
+    word[length] = '\0';
+    return tells(word, length, at - start);
 }
 
-/* name is in upper case; words are what stands between other characters than letters and
- * digits. */
+static bool is_harmless_name(const char *name, size_t length)
+{
+    char upper[NAME_LONGEST];
+    for (size_t i = 0; i < length; i++)
+        upper[i] = text_upper(name[i]);
+    return is_listed(harmless_names, upper, length);
+}
+
 static bool sounds_secret(const char *name, size_t length)
 {
-    for (size_t start = 0, end; start < length; start = end + 1) {
-        for (end = start; end < length && is_letter_or_digit(name[end]);)
-            end++;
-        if (is_secret_word(name + start, end - start))
-            return !is_listed(harmless_names, name, length);
-    }
+    for (size_t at = 0; at < length; at++)
+        if (may_begin_stem(name[at], name[at + 1]) && tells_in(name, at))
+            return !is_harmless_name(name, length);
     return is_listed(secret_names, name, length);
 }
 
 enum secret secrets_is_secret(const char *name, const struct secret_rules *rules)
 {
-    char upper[NAME_LONGEST];
     size_t length = strcspn(name, "=");
     if (rules && is_listed(rules->deny, name, length))
         return SECRET_DENIED;
     if (rules && is_listed(rules->allow, name, length))
         return SECRET_NOT;
-    if (length > sizeof upper)
-        return SECRET_BY_NAME;
-    for (size_t i = 0; i < length; i++)
-        upper[i] = text_upper(name[i]);
-    return sounds_secret(upper, length) ? SECRET_BY_NAME : SECRET_NOT;
+    return length > NAME_LONGEST || sounds_secret(name, length) ? SECRET_BY_NAME : SECRET_NOT;
 }

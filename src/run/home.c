@@ -53,9 +53,8 @@ static int join(char *ret_path, const char *base, const char *rest)
 
 static int configured_path(const char *configured, char *ret_path)
 {
-    const char *place = configured ? configured : user_variable("NACRE_HOME");
-    if (place)
-        return join(ret_path, place, "");
+    if (configured)
+        return join(ret_path, configured, "");
     return user_path("XDG_STATE_HOME", ".local/state", "nacre", ret_path);
 }
 

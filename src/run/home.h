@@ -13,7 +13,7 @@ struct home {
     char note[240]; /* why it is not the configured place; "" if it is */
 };
 
-/* configured may be NULL: $NACRE_HOME, else $XDG_STATE_HOME/nacre, else ~/.local/state/nacre. */
+/* configured may be NULL: $XDG_STATE_HOME/nacre, else ~/.local/state/nacre. */
 int home_find(const char *configured, struct home *ret_home, nacre_error *err);
 
 /* Opens the directory of runs; if create, makes what is missing, else NACRE_ENOTFOUND. */

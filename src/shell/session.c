@@ -8,12 +8,10 @@
 #include "backend/local.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "config/settings.h"
 #include "run/log.h"
 #include "shell/session.h"
 #include "sys/host.h"
-
-#define GRACE_MS 2000
-#define QUOTA    ((uint64_t)64 * 1024 * 1024)
 
 static int check_options(const nacre_options *options, nacre_error *err)
 {
@@ -41,6 +39,40 @@ static void take_ops(nacre_session *s, const nacre_backend *backend)
     s->self = backend->self;
 }
 
+static int take_settings(nacre_session *s, const nacre_settings *settings, nacre_error *err)
+{
+    return settings ? nacre_settings_copy(settings, &s->settings, err)
+                    : nacre_settings_load(NULL, &s->settings, err);
+}
+
+/* What the options do not say, the settings do. */
+static struct local_options local_options(const nacre_session *s, const nacre_options *options)
+{
+    const nacre_settings *settings = s->settings;
+    nacre_tier tier = (nacre_tier)nacre_settings_number(settings, NACRE_SETTING_TIER);
+    return (struct local_options){
+        .home = options->home ? options->home : settings_text_or_null(settings, NACRE_SETTING_HOME),
+        .cwd = options->cwd,
+        .keeper = options->keeper ? options->keeper
+                                  : settings_text_or_null(settings, NACRE_SETTING_KEEPER),
+        .shell = settings_text_or_null(settings, NACRE_SETTING_SHELL),
+        .secrets = settings_secret_rules(settings),
+        .grace_ms = options->grace_ms >= 0 ? options->grace_ms
+                                           : nacre_settings_number(settings, NACRE_SETTING_GRACE),
+        .quota = options->quota ? options->quota
+                                : (uint64_t)nacre_settings_number(settings, NACRE_SETTING_QUOTA),
+        .tier = MAX(options->tier, tier),
+        .session = s->id,
+        .single = options->single,
+    };
+}
+
+static void free_session(nacre_session *s)
+{
+    nacre_settings_free(s->settings);
+    free(s);
+}
+
 int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_error *reterr)
 {
     nacre_options defaults = NACRE_OPTIONS_INIT;
@@ -52,26 +84,22 @@ int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_
     if (!s)
         return err_set(reterr, NACRE_ENOMEM, "out of memory");
     s->owner = getpid();
+    r = take_settings(s, options->settings, reterr);
+    if (r < 0) {
+        free_session(s);
+        return r;
+    }
     int e = host_random(&s->id, sizeof s->id);
     if (e < 0) {
-        free(s);
+        free_session(s);
         return err_sys(reterr, NACRE_EIO, -e, "random", "no random bytes for an id");
     }
     nacre_backend backend;
-    struct local_options local = {
-        .home = options->home,
-        .cwd = options->cwd,
-        .keeper = options->keeper,
-        .grace_ms = options->grace_ms >= 0 ? options->grace_ms : GRACE_MS,
-        .quota = options->quota ? options->quota : QUOTA,
-        .tier = options->tier,
-        .session = s->id,
-        .single = options->single,
-    };
+    struct local_options local = local_options(s, options);
     s->is_local = !options->backend;
     r = s->is_local ? local_new(&local, &backend, reterr) : 0;
     if (r < 0) {
-        free(s);
+        free_session(s);
         return r;
     }
     take_ops(s, s->is_local ? &backend : options->backend);
@@ -86,13 +114,18 @@ int nacre_close(nacre_session *session, nacre_error *reterr)
     int survivors = 0;
     if (session->ops.close)
         survivors = session->ops.close(session->self, session->owner != getpid(), reterr);
-    free(session);
+    free_session(session);
     return survivors;
 }
 
 nacre_id nacre_session_id(const nacre_session *session)
 {
     return session->id;
+}
+
+const nacre_settings *nacre_session_settings(const nacre_session *session)
+{
+    return session->settings;
 }
 
 int session_check(const nacre_session *s, nacre_error *err)

@@ -10,6 +10,7 @@ struct nacre_session {
     pid_t owner; /* the process that opened it */
     nacre_id id;
     bool is_local;
+    nacre_settings *settings; /* never NULL; read from any thread */
     nacre_backend_ops ops;
     void *self;
 };

@@ -11,17 +11,22 @@ struct built {
     uint32_t count;
 };
 
-static struct built build(const char *const *extra)
+static struct built build_with(const char *const *extra, const struct secret_rules *rules)
 {
     struct built b;
     buf_init(&b.buf, 1 << 20);
-    assert_int_equal(environment_build(&id, "/a dir", extra, &b.buf, &b.count), 0);
+    assert_int_equal(environment_build(&id, "/a dir", extra, rules, &b.buf, &b.count), 0);
     /* As many strings as it says, and nothing behind them. */
     const char *p = b.buf.data;
     for (uint32_t i = 0; i < b.count; i++)
         p += strlen(p) + 1;
     assert_ptr_equal(p, b.buf.data + b.buf.len);
     return b;
+}
+
+static struct built build(const char *const *extra)
+{
+    return build_with(extra, NULL);
 }
 
 /* The value of a name; NULL if it is not there, and a failure if it is there twice. */
@@ -141,6 +146,32 @@ static void our_names_are_ours(void **state)
     buf_done(&b.buf);
 }
 
+static void secrets_stay_with_the_host(void **state)
+{
+    (void)state;
+    setenv("OPENAI_API_KEY", "s3cret", 1);
+    setenv("MY_SECRET", "s3cret", 1);
+    setenv("GITHUB_TOKEN", "s3cret", 1);
+    setenv("SSH_AUTH_SOCK", "/sock", 1);
+    setenv("INTERNAL", "s3cret", 1);
+    struct built b = build(NULL);
+    assert_value(&b, "OPENAI_API_KEY", NULL);
+    assert_value(&b, "MY_SECRET", NULL);
+    assert_value(&b, "GITHUB_TOKEN", NULL);
+    assert_value(&b, "SSH_AUTH_SOCK", "/sock");
+    assert_value(&b, "INTERNAL", "s3cret");
+    buf_done(&b.buf);
+    const char *const allow[] = {"GITHUB_*", NULL}, *const deny[] = {"INTERNAL", NULL};
+    const char *const extra[] = {"MY_SECRET=given", "OPENAI_API_KEY", "INTERNAL=given", NULL};
+    const struct secret_rules rules = {allow, deny};
+    b = build_with(extra, &rules);
+    assert_value(&b, "OPENAI_API_KEY", NULL);
+    assert_value(&b, "MY_SECRET", "given");
+    assert_value(&b, "GITHUB_TOKEN", "s3cret");
+    assert_value(&b, "INTERNAL", "given");
+    buf_done(&b.buf);
+}
+
 /* Names that only begin alike are other names. */
 static void similar_names(void **state)
 {
@@ -187,7 +218,7 @@ static void the_ceiling_is_told(void **state)
     struct buf out;
     uint32_t count;
     buf_init(&out, 50);
-    assert_int_equal(environment_build(&id, "/", NULL, &out, &count), -E2BIG);
+    assert_int_equal(environment_build(&id, "/", NULL, NULL, &out, &count), -E2BIG);
     buf_done(&out);
 }
 
@@ -196,13 +227,16 @@ static void looking_up(void **state)
     (void)state;
     setenv("HOST", "host", 1);
     const char *const extra[] = {"NEW=1", "PATH", "EMPTY=", "TWICE=1", "TWICE=2", NULL};
-    assert_string_equal(environment_lookup(extra, "HOST"), "host");
-    assert_string_equal(environment_lookup(extra, "NEW"), "1");
-    assert_string_equal(environment_lookup(extra, "EMPTY"), "");
-    assert_string_equal(environment_lookup(extra, "TWICE"), "2");
-    assert_null(environment_lookup(extra, "PATH"));
-    assert_string_equal(environment_lookup(NULL, "PATH"), "/bin");
-    assert_null(environment_lookup(NULL, "NONE"));
+    assert_string_equal(environment_lookup(extra, NULL, "HOST"), "host");
+    assert_string_equal(environment_lookup(extra, NULL, "NEW"), "1");
+    assert_string_equal(environment_lookup(extra, NULL, "EMPTY"), "");
+    assert_string_equal(environment_lookup(extra, NULL, "TWICE"), "2");
+    assert_null(environment_lookup(extra, NULL, "PATH"));
+    assert_string_equal(environment_lookup(NULL, NULL, "PATH"), "/bin");
+    assert_null(environment_lookup(NULL, NULL, "NONE"));
+    const char *const deny[] = {"PATH", NULL};
+    const struct secret_rules rules = {.deny = deny};
+    assert_null(environment_lookup(NULL, &rules, "PATH"));
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, clean)
@@ -214,6 +248,7 @@ int main(void)
         TEST(the_call_has_the_last_word),
         TEST(the_last_of_several_counts),
         TEST(our_names_are_ours),
+        TEST(secrets_stay_with_the_host),
         TEST(similar_names),
         TEST(an_environment_of_nothing),
         TEST(the_ceiling_is_told),

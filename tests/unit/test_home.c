@@ -12,9 +12,8 @@ static void set(const char *name, const char *value)
         unsetenv(name);
 }
 
-static void surroundings(const char *nacre_home, const char *xdg, const char *home)
+static void surroundings(const char *xdg, const char *home)
 {
-    set("NACRE_HOME", nacre_home);
     set("XDG_STATE_HOME", xdg);
     set("HOME", home);
 }
@@ -32,27 +31,22 @@ static void assert_home(const char *configured, const char *want)
 static void who_is_asked_first(void **state)
 {
     (void)state;
-    surroundings("/a/nacre", "/b/state", "/c/home");
+    surroundings("/b/state", "/c/home");
     assert_home("/configured", "/configured");
-    assert_home(NULL, "/a/nacre");
-    surroundings(NULL, "/b/state", "/c/home");
+    assert_home("/a b/nacre", "/a b/nacre");
     assert_home(NULL, "/b/state/nacre");
-    surroundings(NULL, NULL, "/c/home");
+    surroundings(NULL, "/c/home");
     assert_home(NULL, "/c/home/.local/state/nacre");
     /* Empty is not set. */
-    surroundings("", "/b/state", "/c/home");
-    assert_home(NULL, "/b/state/nacre");
-    surroundings("", "", "/c/home");
+    surroundings("", "/c/home");
     assert_home(NULL, "/c/home/.local/state/nacre");
-    surroundings("/a b/nacre", "/b", "/c");
-    assert_home(NULL, "/a b/nacre");
 }
 
 static void without_any_variable(void **state)
 {
     (void)state;
     struct home home;
-    surroundings(NULL, NULL, NULL);
+    surroundings(NULL, NULL);
     int r = home_find(NULL, &home, NULL);
     if (r < 0)
         SKIP("a home from the user database: uid %u is not in it", geteuid());
@@ -67,14 +61,12 @@ static void relative_is_refused(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(relative); i++) {
         struct home home;
         nacre_error err = NACRE_ERROR_INIT;
-        surroundings(NULL, "/b", "/c");
+        surroundings("/b", "/c");
         assert_int_equal(home_find(relative[i], &home, &err), NACRE_EINVAL);
         assert_non_null(strstr(err.msg, relative[i]));
-        surroundings(relative[i], "/b", "/c");
+        surroundings(relative[i], "/c");
         assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
-        surroundings(NULL, relative[i], "/c");
-        assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
-        surroundings(NULL, NULL, relative[i]);
+        surroundings(NULL, relative[i]);
         assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
     }
 }
@@ -92,9 +84,9 @@ static void too_long_is_refused(void **state)
     assert_int_equal(err.sys_errno, ENAMETOOLONG);
     /* With what is put behind it. */
     path[PATH_MAX - 5] = '\0';
-    surroundings(NULL, path, NULL);
+    surroundings(path, NULL);
     assert_int_equal(home_find(NULL, &home, &err), NACRE_EIO);
-    surroundings(NULL, NULL, path);
+    surroundings(NULL, path);
     assert_int_equal(home_find(NULL, &home, &err), NACRE_EIO);
 }
 

@@ -185,6 +185,7 @@ static const char *const harmless[] = {
     "GOPATH",
     "CRYSTAL_PATH",
     "KE_Y",
+    "PWDX",
     "TOK_EN",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "CI",

@@ -414,6 +414,12 @@ static void files_that_are_not_ours(void **state)
     assert_load_fails(write_config(large, 0600), NACRE_EINVAL, "256 KiB");
     if (geteuid() != 0) {
         assert_load_fails(write_config("{}", 0000), NACRE_EIO, "cannot read");
+        /* A directory that is closed to us is another user's. */
+        close(unit_dir(path));
+        assert_int_equal(chmod(path, 0), 0);
+        setenv("HOME", path, 1);
+        assert_int_equal(nacre_settings_load(NULL, &s, &error), 0);
+        nacre_settings_free(s);
         return;
     }
     assert_int_equal(chown(path, 65534, 65534), 0);

@@ -48,6 +48,6 @@ struct verb {
 };
 
 extern const struct verb verb_run, verb_start, verb_list, verb_output, verb_wait, verb_input,
-    verb_kill, verb_rm, verb_doctor;
+    verb_kill, verb_rm, verb_config, verb_doctor;
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "cli/cli.h"
+#include "cli/doctor_env.h"
 #include "cli/json.h"
 #include "cli/out.h"
 #include "cli/shells.h"
@@ -18,6 +19,7 @@
 #define PROBES_MAX 32
 
 struct doctor_options {
+    bool env;
     bool json;
 };
 
@@ -159,6 +161,8 @@ static json_t *findings_json(const struct findings *f)
 static int doctor(const void *options, UNUSED char **words, UNUSED size_t count)
 {
     const struct doctor_options *o = options;
+    if (o->env)
+        return doctor_env(o->json);
     static struct findings f;
     uname(&f.kernel);
     find_home(&f);
@@ -175,6 +179,8 @@ static int doctor(const void *options, UNUSED char **words, UNUSED size_t count)
 }
 
 static const struct option options[] = {
+    {"env", NULL, "say which variables commands do not inherit", OPTION_FLAG, false,
+     offsetof(struct doctor_options, env)},
     {"json", NULL, "the same for programs", OPTION_FLAG, false,
      offsetof(struct doctor_options, json)},
     {0},
@@ -187,6 +193,11 @@ const struct verb verb_doctor = {
     .details =
         "Each probe does the thing itself and says what it means. The containment is that of a\n"
         "command really run, in a temporary home.\n"
+        "\n"
+        "With --env instead: the variables of this environment that are kept from commands "
+        "because\n"
+        "their names say secret, and the line of the configuration file that would let each pass.\n"
+        "Values are never shown.\n"
         "\n"
         "exit status: 0 if commands can be run, 1 if they or the home have a problem.\n",
     .options = options,

@@ -18,7 +18,7 @@
 
 static const struct verb *const verbs[] = {
     &verb_run,   &verb_start, &verb_list, &verb_output, &verb_wait,
-    &verb_input, &verb_kill,  &verb_rm,   &verb_doctor,
+    &verb_input, &verb_kill,  &verb_rm,   &verb_config, &verb_doctor,
 };
 
 static const char intro[] =

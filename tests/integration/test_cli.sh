@@ -71,10 +71,10 @@ case_help() {
     local verb
     nacre --help
     equal "$status" 0
-    for verb in run start list output wait input kill rm doctor; do
+    for verb in run start list output wait input kill rm config doctor; do
         holds "$out" "  $verb "
     done
-    for verb in run start list output wait input kill rm doctor; do
+    for verb in run start list output wait input kill rm config doctor; do
         nacre help $verb
         equal "$status" 0
         holds "$out" "usage: nacre $verb"
@@ -127,6 +127,8 @@ case_usage() {
     usage '--signal' kill abcd --signal 0
     usage '--tail' output abcd --tail 5 --offset 5
     usage 'TEXT' input abcd
+    usage 'did you mean "timeout_max"?' config timout_max
+    usage '"b"' config a b
     equal "$(ls -A "$NACRE_HOME" 2>/dev/null)" ""
 }
 
@@ -856,6 +858,118 @@ case_doctor() {
     equal "$(ls -A "$TMPDIR")" ""
     NACRE_KEEPER=/nonexistent nacre doctor
     equal "$status" 1
+}
+
+# -- Settings --------------------------------------------------------------------------------------
+
+# config_file TEXT: becomes the configuration file; $config is its path.
+config_file() {
+    config=$work/config.json
+    printf '%s' "$1" >"$config"
+    chmod 600 "$config"
+    export NACRE_CONFIG=$config
+}
+
+case_config() {
+    nacre config
+    equal "$status" 0
+    equal "$err" ""
+    match "$out" $'(^|\n)timeout +1m +default\n'
+    match "$out" $'(^|\n)home +'"$NACRE_HOME"$' +environment NACRE_HOME\n'
+    match "$out" $'\nkeeper +/[^ ]*nacre-keeper +'
+    config_file $'{\n  "timeout": 90,\n  "quota": "1MiB", "env_allow": ["A", "B_*"]\n}\n'
+    export NACRE_QUOTA=2MiB
+    nacre config
+    match "$out" $'\ntimeout +90s +'"$config:2"$'\n'
+    match "$out" $'\nquota +2MiB +environment NACRE_QUOTA\n'
+    match "$out" $'\nenv_allow +A,B_\\* +'"$config:3"$'\n'
+    nacre config timeout
+    equal "$out" 90s
+    nacre config env_deny
+    equal "$status$out" 0
+    nacre config quota --explain
+    holds "$out" 'allowed: 256KiB to 1TiB; default: 64MiB'
+    nacre config --json
+    equal "$status" 0
+    equal "$(json 'r["timeout"]["value"], r["timeout"]["origin"], r["timeout"]["default"]')" \
+        "(90, '$config:2', '1m')"
+    equal "$(json 'r["quota"]["value"], r["env_allow"]["value"], r["history"]["value"]')" \
+        "(2097152, ['A', 'B_*'], True)"
+    equal "$(json 'r["home"]["value"]')" "$NACRE_HOME"
+    nacre config --json grace
+    equal "$(json 'list(r)')" "['grace']"
+    [ ! -e "$NACRE_HOME" ] || fail "looking created a home"
+}
+
+# What is wrong is said by whatever needs the settings.
+case_config_wrong() {
+    local verb
+    config_file $'{\n  "timeout": 90,\n  "quota": "1KiB"\n}\n'
+    for verb in 'config' 'config timeout' 'run true' 'list' 'doctor --env'; do
+        # shellcheck disable=SC2086
+        nacre $verb
+        equal "$status" 1
+        equal "$out" ""
+        equal "$err" "nacre: $config:3: quota takes a size such as 65536 or 64MiB, 256KiB to 1TiB; got \"1KiB\""
+    done
+    config_file $'{"timeout": 90,\n "timeout_mx": 5}'
+    nacre run true
+    equal "$err" "nacre: $config:2: there is no setting \"timeout_mx\"; did you mean \"timeout_max\"?"
+    config_file $'{"timeout": 90,\n "grace": 5,\n}'
+    nacre run true
+    match "$err" "^nacre: $config:3: "
+    config_file '{}'
+    nacre run true
+    equal "$status" 0
+    chmod 666 "$config"
+    nacre run true
+    equal "$status" 1
+    holds "$err" 'others may write'
+    NACRE_CONFIG=$work/none nacre run true
+    equal "$status" 1
+    holds "$err" "$work/none"
+    NACRE_CONFIG='' NACRE_GRACE=soon nacre run true
+    equal "$status" 1
+    holds "$err" 'NACRE_GRACE: grace takes a time'
+}
+
+case_config_used() {
+    config_file '{"shell": "sh", "tier": "group"}'
+    nacre run --json -- 'echo "$0"'
+    equal "$(json 'r["output"], r["containment"]')" "('sh\n', 'group')"
+    nacre run --shell bash -- 'echo "$0"'
+    equal "$out" bash
+    unset NACRE_HOME
+    config_file "{\"home\": \"$work/elsewhere\"}"
+    nacre run -- true
+    equal "$status" 0
+    [ -d "$work/elsewhere/runs" ] || fail "the home is not there"
+}
+
+case_secrets() {
+    export OPENAI_API_KEY=v4lue-1 MY_SECRET=v4lue-2 SSH_AUTH_SOCK=/sock GITHUB_TOKEN=v4lue-3
+    nacre run -- env
+    equal "$status" 0
+    lacks "$out" v4lue
+    holds "$out" SSH_AUTH_SOCK=/sock
+    nacre doctor --env
+    equal "$status" 0
+    lacks "$out$err" v4lue
+    holds "$out" $'\n  MY_SECRET       "env_allow": ["MY_SECRET"]\n'
+    lacks "$out" SSH_AUTH_SOCK
+    config_file '{"env_allow": ["GITHUB_*"], "env_deny": ["SSH_AUTH_SOCK"]}'
+    nacre run -- env
+    holds "$out" GITHUB_TOKEN=v4lue-3
+    lacks "$out" MY_SECRET
+    lacks "$out" SSH_AUTH_SOCK
+    nacre run --env MY_SECRET=given -- env
+    holds "$out" MY_SECRET=given
+    nacre doctor --env --json
+    lacks "$out" v4lue
+    equal "$(json '[(e["name"], e["why"]) for e in r["removed"] if e["name"] in ("MY_SECRET", "GITHUB_TOKEN", "SSH_AUTH_SOCK")]')" \
+        "[('MY_SECRET', 'name'), ('SSH_AUTH_SOCK', 'env_deny')]"
+    equal "$(json '[e["allow"] for e in r["removed"] if e["name"] == "MY_SECRET"]')" \
+        "['\"env_allow\": [\"GITHUB_*\", \"MY_SECRET\"]']"
 }
 
 # -- Running them ----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ for_build() {
 	meson configures the build
 	ninja-build runs the build
 	pkg-config finds libraries
-	libjansson-dev writes the JSON of the command line
+	libjansson-dev reads the configuration file, and writes the JSON of the command line
 	scdoc makes the manual pages
 	EOF
 }

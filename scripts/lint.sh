@@ -18,6 +18,7 @@ step "banned functions" scripts/check-banned.sh
 step "traces of this machine" scripts/check-traces.sh
 CC=clang step "compiles with clang" scripts/build.sh build-asan \
     -Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1
+step "settings in the documentation" scripts/check-settings.sh build-asan
 step "clang-tidy" scripts/check-tidy.sh build-asan
 [ $status -eq 0 ] && echo "clean" || echo "not clean" >&2
 exit $status

@@ -5,7 +5,7 @@
 # A result is a line "PASSED FAILED LABEL" in $results; the sum of them is the last line printed.
 
 export LC_ALL=C.UTF-8
-unset MAKEFLAGS MAKELEVEL MFLAGS
+unset MAKEFLAGS MAKELEVEL MFLAGS XDG_CONFIG_HOME
 for name in ${!NACRE_*}; do
     unset "$name"
 done

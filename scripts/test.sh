@@ -76,6 +76,7 @@ sanitizer_suites() {
 begin
 check "build: gcc, release" scripts/build.sh build -Dtests=true
 [ $ok -eq 1 ] || finish
+check "settings in the documentation" scripts/check-settings.sh build
 in_background builds_and_analysis &
 release_suites
 wait

@@ -55,14 +55,6 @@ static const char *value_in_force(const nacre_setting_info *info)
     return info->setting == NACRE_SETTING_KEEPER ? installed_keeper() : info->value;
 }
 
-static json_t *list_json(const char *const *list)
-{
-    json_t *array = json_array();
-    for (; *list; list++)
-        json_array_append_new(array, json_text(*list, strlen(*list)));
-    return array;
-}
-
 /* In the form that a configuration file takes: times in seconds, sizes in bytes. */
 static json_t *value_json(const nacre_settings *settings, const nacre_setting_info *info)
 {
@@ -77,7 +69,7 @@ static json_t *value_json(const nacre_settings *settings, const nacre_setting_in
     case NACRE_KIND_SWITCH:
         return json_boolean(number);
     case NACRE_KIND_LIST:
-        return list_json(nacre_settings_list(settings, info->setting));
+        return json_list(nacre_settings_list(settings, info->setting));
     default:
         return json_text(text, strlen(text));
     }

@@ -58,10 +58,7 @@ static int find_removals(const struct secret_rules *rules, struct removals *ret)
 /* "env_allow": ["OLD", "NAME"]: what is allowed already stays so. */
 static char *line_to_allow(const nacre_settings *settings, const char *name)
 {
-    json_t *names = json_array();
-    for (const char *const *old = nacre_settings_list(settings, NACRE_SETTING_ENV_ALLOW); *old;
-         old++)
-        json_array_append_new(names, json_text(*old, strlen(*old)));
+    json_t *names = json_list(nacre_settings_list(settings, NACRE_SETTING_ENV_ALLOW));
     json_array_append_new(names, json_text(name, strlen(name)));
     json_t *object = json_pack("{s:o}", "env_allow", names);
     char *line = json_dumps(object, JSON_EMBED);

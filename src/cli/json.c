@@ -17,6 +17,14 @@ json_t *json_text(const char *text, size_t size)
     return json_stringn(clean.data, clean.len);
 }
 
+json_t *json_list(const char *const *list)
+{
+    json_t *array = json_array();
+    for (; *list; list++)
+        json_array_append_new(array, json_text(*list, strlen(*list)));
+    return array;
+}
+
 static json_t *text_or_empty(const char *text)
 {
     return text ? json_text(text, strlen(text)) : json_string("");

@@ -8,8 +8,8 @@
 #include "config/value.h"
 
 #define SECOND             INT64_C(1000)
-#define DAY                (24 * 60 * 60 * SECOND)
-#define YEAR               (365 * DAY)
+#define DAY                (SECOND * 60 * 60 * 24)
+#define YEAR               (DAY * 365)
 #define KIB                INT64_C(1024)
 #define MIB                (1024 * KIB)
 #define GIB                (1024 * MIB)

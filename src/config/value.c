@@ -17,7 +17,7 @@ struct unit {
 
 /* Largest first: a number is written in the first that divides it. */
 static const struct unit times[] = {
-    {"d", 24 * 60 * 60 * 1000}, {"h", 60 * 60 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1},
+    {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
 };
 
 static const struct unit sizes[] = {

@@ -491,6 +491,8 @@ static void unknown_names(void **state)
                       "\"timeout_max\"?");
     assert_json_fails("{\"timeout-max\": 5}", "did you mean \"timeout_max\"?");
     assert_json_fails("{\"timeuot\": 5}", "did you mean \"timeout\"?");
+    assert_json_fails("{\"time\": 5}", "did you mean \"timeout\"?");
+    assert_json_fails("{\"hom\": 5}", "did you mean \"home\"?");
     assert_json_fails("{\"\": 5}", "there is no setting \"\"; \"nacre config\" lists all");
     assert_json_fails("{\"frobnicate\": 5}", "\"nacre config\" lists all");
     assert_int_equal(nacre_settings_find("quotas", &which, &error), NACRE_EINVAL);

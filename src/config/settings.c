@@ -32,9 +32,12 @@ static size_t index_of(const struct setting *setting)
     return (size_t)(setting - setting_table);
 }
 
+/* Of a setting that this library does not know yet: nothing. */
 static const struct entry *entry_of(const nacre_settings *settings, nacre_setting setting)
 {
-    return &settings->entries[(size_t)setting < SETTING_COUNT ? (size_t)setting : 0];
+    static char empty[] = "";
+    static const struct entry none = {.value = {.text = empty}};
+    return (size_t)setting < SETTING_COUNT ? &settings->entries[setting] : &none;
 }
 
 /* Sets one value; what was there stays if it cannot be. origin is consumed. */

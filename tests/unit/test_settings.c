@@ -258,6 +258,10 @@ static void defaults(void **state)
     assert_null(nacre_settings_list(s, NACRE_SETTING_ENV_ALLOW)[0]);
     assert_null(nacre_settings_list(s, NACRE_SETTING_TIMEOUT)[0]);
     assert_null(settings_text_or_null(s, NACRE_SETTING_SHELL));
+    const nacre_setting later = (nacre_setting)1000;
+    assert_int_equal(nacre_settings_number(s, later), 0);
+    assert_string_equal(nacre_settings_text(s, later), "");
+    assert_null(nacre_settings_list(s, later)[0]);
     nacre_settings_free(s);
     nacre_settings_free(NULL);
 }

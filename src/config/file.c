@@ -13,6 +13,7 @@
 #include "config/scan.h"
 #include "config/value.h"
 #include "sys/fd.h"
+#include "sys/host.h"
 
 #define WHERE_MAX 128
 
@@ -180,10 +181,20 @@ static int take_object(json_t *object, const char *text, size_t size, const char
     return 0;
 }
 
+/* A reader without a seed opens a file for one, which is not close-on-exec. Only the first seed of
+ * a process counts. */
+static void seed_reader(void)
+{
+    size_t seed = 0;
+    host_random(&seed, sizeof seed);
+    json_object_seed(seed | 1);
+}
+
 int config_parse(const char *text, size_t size, const char *path, config_fn *fn, void *userdata,
                  nacre_error *err)
 {
     json_error_t error;
+    seed_reader();
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)
         return err_set(err, NACRE_ENOMEM, "out of memory");

@@ -561,11 +561,45 @@ static void every_kind_in_a_file(void **state)
     nacre_settings_free(s);
 }
 
+/* Every open() of this program and of the libraries it uses goes through here. */
+int noted_open(const char *path, int flags, ...) __asm__("open");
+
+static int inheritable_opens;
+
+int noted_open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    inheritable_opens += !(flags & O_CLOEXEC);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+/* A host may fork at any moment: no descriptor of ours or of the JSON reader's goes along. Runs in
+ * a process of its own, since the reader asks for randomness only once. */
+static void load_once(void *path)
+{
+    nacre_settings *s = NULL;
+    inheritable_opens = 0;
+    EXPECT(nacre_settings_load(path, &s, NULL) == 0);
+    EXPECT(nacre_settings_number(s, NACRE_SETTING_SHELLS) == 6);
+    EXPECT(inheritable_opens == 0);
+    nacre_settings_free(s);
+}
+
+static void nothing_is_inherited(void **state)
+{
+    (void)state;
+    unit_in_child(load_once, (void *)write_config("{\"shells\": 6}", 0600));
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, clean)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(nothing_is_inherited), /* before anything else has read JSON */
         TEST(counts),
         TEST(times),
         TEST(sizes),

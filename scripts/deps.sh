@@ -11,6 +11,7 @@ for_build() {
 	ninja-build runs the build
 	pkg-config finds libraries
 	libjansson-dev reads the configuration file, and writes the JSON of the command line
+	libsqlite3-dev the catalog
 	scdoc makes the manual pages
 	EOF
 }

@@ -60,6 +60,19 @@ typedef struct nacre_backend_ops {
     /* Ends whatever the backend still runs for the session that closes, and returns the number
      * of survivors; with forked != 0 only frees memory. Optional. */
     int (*close)(void *self, int forked, nacre_error *reterr);
+
+    /* All optional. A descriptor that is readable when background shells have ended or stopped
+     * lingering, below 0 if there is none; and one of them after the other: 1, or 0 if there is
+     * none. Rings may be lost; the session looks for itself every now and then. */
+    int (*bell)(void *self);
+    int (*rung)(void *self, nacre_id *ret_id);
+    /* Like get, but cheap: without strings and without the processes that are alive. */
+    int (*peek)(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr);
+    /* From now on (1) it is a background shell, and survives its session. */
+    int (*change)(void *self, const nacre_id *id, int background, int keep, nacre_error *reterr);
+    /* The session that started it, and whether the process of that session lives. */
+    int (*owner)(void *self, const nacre_id *id, nacre_id *ret_session, int *ret_alive,
+                 nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {

@@ -49,18 +49,21 @@ typedef struct nacre_command {
     int64_t grace_ms;   /* between SIGTERM and SIGKILL; < 0 = the session's (2 s) */
     uint64_t quota;     /* bytes kept of its output; 0 = the session's (64 MiB) */
     nacre_lifetime lifetime;
-    const char *name;        /* for people; may be NULL */
-    const char *description; /* likewise */
+    const char *name;        /* makes a start idempotent, see nacre_start(); may be NULL */
+    const char *description; /* for people; may be NULL */
 
-    int paced; /* 1 = the watch of nacre_start() sees every byte: a command that prints faster
-                  than the watch is read waits, as it would for a pipe. 0 = it never waits, and
-                  what the quota cannot hold is dropped from the middle */
+    int paced;      /* 1 = the watch of nacre_start() sees every byte: a command that prints faster
+                       than the watch is read waits, as it would for a pipe. 0 = it never waits, and
+                       what the quota cannot hold is dropped from the middle */
+    int background; /* 1 = nobody waits for it: it takes one of the session's places, stays listed
+                       when it has ended, and its end is a completion (completion.h) */
+    int replace;    /* 1 = if another command has the name, that one is ended first */
 } nacre_command;
 
 #define NACRE_COMMAND_INIT                                                                         \
     {                                                                                              \
         sizeof(nacre_command), NULL, NULL, NULL, NULL, NULL, NACRE_STDIN_NULL, NULL, 0, -1, 0, -1, \
-            0, NACRE_LIFE_SESSION, NULL, NULL, 0                                                   \
+            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0                                             \
     }
 
 NACRE_END_DECLS

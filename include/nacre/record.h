@@ -103,6 +103,7 @@ typedef struct nacre_record {
 
     int pid; /* of the command; never an id, and only meaningful while it runs */
     nacre_lifetime lifetime;
+    int background; /* 1 = its session hears of its end as a completion */
     nacre_stdin input;
 
     int leftover_count; /* processes alive now besides the command, at most NACRE_LEFTOVER_MAX */

@@ -125,7 +125,6 @@ static void take_circumstances(struct spec_head *head)
 {
     head->umask = read_umask();
     head->nice = getpriority(PRIO_PROCESS, 0);
-    head->owner_pid = getpid();
     for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
         struct rlimit limit;
         if (getrlimit((__rlimit_resource_t)i, &limit) == 0)
@@ -289,6 +288,10 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.quota = command->quota ? command->quota : c->quota;
     head.lifetime = command->lifetime;
     head.input = command->input;
+    head.background = command->background != 0;
+    head.fleeting = c->fleeting && command->lifetime == NACRE_LIFE_SESSION;
+    head.owner_pid = c->owner.pid;
+    head.owner_start = c->owner.start;
     head.successor = c->successor;
     head.paced = command->paced != 0;
     take_circumstances(&head);
@@ -299,6 +302,8 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.run_path = put(&l, c->run_path);
     head.name = put(&l, command->name);
     head.description = put(&l, command->description);
+    head.session_name = put(&l, c->session_name);
+    head.session_cwd = put(&l, c->session_cwd);
     head.env = (uint32_t)out->len;
     if (l.error == 0)
         l.error = environment_build(id, cwd, command->env, c->secrets, out, &head.envc);

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "config/secrets.h"
+#include "sys/proc.h"
 
 /* What is known of the program that was looked at last. */
 struct compose_shells {
@@ -26,13 +27,17 @@ struct compose {
     const nacre_command *command;
     struct compose_shells *shells;
     const nacre_id *session;
-    const char *cwd;   /* the session's; NULL = the host's */
-    const char *shell; /* likewise; NULL = bash, else sh */
+    struct proc_ref owner;
+    const char *cwd; /* the session's; NULL = the host's */
+    const char *session_name;
+    const char *session_cwd; /* for later sessions to be found by */
+    const char *shell;       /* likewise; NULL = bash, else sh */
     const struct secret_rules *secrets;
     const char *run_path; /* of the run directory */
     int64_t grace_ms;
     uint64_t quota;
     bool successor; /* the keeper shall make the next one ready */
+    bool fleeting;  /* nothing of it is kept after the session */
 };
 
 /* Everything that can be wrong with a command before anything is started. */

@@ -38,7 +38,7 @@ struct launcher {
     nacre_id session;
     nacre_tier tier;
     struct keeper_files files;
-    int pipe[2]; /* the session's: keepers hold the read end, we the write end */
+    int line[2]; /* the session's: keepers hold the first end, we the second */
     int pidfd;   /* ours */
     char cgroup_parent[CGROUP_PATH_MAX];
     int spaces_fd; /* see namespaces() */
@@ -104,14 +104,15 @@ int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre
     l->session = *session;
     l->tier = tier;
     l->files = (struct keeper_files){-EBADF, -EBADF};
-    l->pipe[0] = l->pipe[1] = -EBADF;
+    l->line[0] = l->line[1] = -EBADF;
     l->pidfd = -EBADF;
     l->spaces_fd = -EBADF;
     int r = find_keeper(keeper, &l->files, err);
     if (r == 0) {
-        int e = fd_pipe(l->pipe);
+        int e = sock_pair(l->line);
         if (e < 0)
-            r = err_sys(err, NACRE_ELIMIT, -e, "pipe", "cannot open the session's pipe");
+            r = err_sys(err, NACRE_ELIMIT, -e, "line",
+                        "cannot open the session's line to its keepers");
     }
     if (r < 0) {
         launcher_free(l);
@@ -140,7 +141,7 @@ static int say_hello(struct launcher *l, const struct launched *launched)
         .host_pid = getpid(),
     };
     memcpy(hello.cgroup_parent, l->cgroup_parent, sizeof hello.cgroup_parent);
-    int fds[4] = {l->runs_fd, l->pipe[0]};
+    int fds[4] = {l->runs_fd, l->line[0]};
     size_t count = 2;
     if (l->files.text_fd >= 0) {
         hello.fds |= WIRE_FD_TEXT;
@@ -297,10 +298,15 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
     return r;
 }
 
+int launcher_line(const struct launcher *l)
+{
+    return l->line[1];
+}
+
 bool launcher_wants_warm(struct launcher *l)
 {
     pthread_mutex_lock(&l->lock);
-    bool wants = !l->have_warm && l->pipe[1] >= 0;
+    bool wants = !l->have_warm && l->line[1] >= 0;
     pthread_mutex_unlock(&l->lock);
     return wants;
 }
@@ -309,7 +315,7 @@ void launcher_keep(struct launcher *l, const struct launched *of, int sock)
 {
     struct launched successor = {.sock = sock, .identity = of->identity};
     pthread_mutex_lock(&l->lock);
-    bool room = !l->have_warm && l->pipe[1] >= 0;
+    bool room = !l->have_warm && l->line[1] >= 0;
     if (room) {
         l->warm = successor;
         l->have_warm = true;
@@ -345,7 +351,7 @@ void launcher_end_session(struct launcher *l)
     if (take_warm(l, &now, &launched))
         dismiss(l, &launched);
     pthread_mutex_lock(&l->lock);
-    close_fd(&l->pipe[1]);
+    close_fd(&l->line[1]);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -355,8 +361,8 @@ void launcher_free(struct launcher *l)
         return;
     if (l->have_warm)
         close_fd(&l->warm.sock);
-    close_fd(&l->pipe[0]);
-    close_fd(&l->pipe[1]);
+    close_fd(&l->line[0]);
+    close_fd(&l->line[1]);
     close_fd(&l->pidfd);
     close_fd(&l->spaces_fd);
     close_fd(&l->files.keeper_fd);

@@ -52,6 +52,9 @@ void launcher_free(struct launcher *l);
 /* Hands out a keeper that is ready: the warm one, or a new one. Thread-safe. */
 int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error *err);
 
+/* Our end of the session's line to its keepers (run/wire.h): readable when one has ended. */
+int launcher_line(const struct launcher *l);
+
 /* Whether the keeper that is about to start something should make a successor. */
 bool launcher_wants_warm(struct launcher *l);
 

@@ -11,6 +11,8 @@ struct local_options {
     const char *home;
     const char *cwd;
     const char *keeper;
+    const char *session_name;
+    const char *session_cwd;     /* where the session is at home, for later ones to be found by */
     const char *shell;           /* of commands that name none; NULL = bash, else sh */
     struct secret_rules secrets; /* borrowed for as long as the backend lives */
     int64_t grace_ms;
@@ -18,11 +20,21 @@ struct local_options {
     nacre_tier tier;
     nacre_id session;
     bool single;
+    bool fleeting; /* what dies with the session is not kept after it */
 };
 
 /* Creates nothing on disk. Strings are copied but those of secrets. The backend is freed by its
  * close function. */
 int local_new(const struct local_options *options, nacre_backend *ret_backend, nacre_error *err);
+
+/* Makes the home, if there is none yet. */
+int local_prepare(void *self, nacre_error *err);
+
+/* The absolute path of the directory a command would run in, into a buffer of PATH_MAX. */
+int local_place(void *self, const nacre_command *command, char *ret_path, nacre_error *err);
+
+/* Notes in the run directory that the completion of a shell was delivered. */
+int local_told(void *self, const nacre_id *id, nacre_error *err);
 
 /* The home's path and the note about it; see nacre_session_home(). */
 int local_home(void *self, const char **ret_path, const char **ret_note, nacre_error *err);

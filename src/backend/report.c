@@ -4,22 +4,11 @@
 #include <string.h>
 
 #include "backend/sweep.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "run/rundir.h"
 #include "sys/proc.h"
-
-static char *joined_argv(const struct spec *spec)
-{
-    cleanup_buf struct buf text;
-    buf_init(&text, SIZE_MAX / 2);
-    const char *arg = spec_string(spec, spec->head->argv);
-    for (uint32_t i = 0; i < spec->head->argc; i++, arg += strlen(arg) + 1)
-        if ((i > 0 && buf_str(&text, " ") < 0) || buf_str(&text, arg) < 0)
-            return NULL;
-    return buf_take(&text);
-}
 
 static int fill_strings(const struct spec *spec, nacre_record *record, nacre_error *err)
 {
@@ -30,8 +19,7 @@ static int fill_strings(const struct spec *spec, nacre_record *record, nacre_err
         record->description = strdup("");
     } else {
         const struct spec_head *head = spec->head;
-        record->command =
-            head->kind == SPEC_ARGV ? joined_argv(spec) : strdup(spec_string(spec, head->text));
+        record->command = run_command_text(spec);
         record->cwd = strdup(spec_string(spec, head->cwd));
         record->name = strdup(spec_string(spec, head->name));
         record->description = strdup(spec_string(spec, head->description));
@@ -108,11 +96,8 @@ static void fill_pipestatus(const struct run_state *state, nacre_record *record)
         record->pipestatus[i] = state->pipestatus[i];
 }
 
-int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
-                nacre_error *err)
+void report_state(const struct run_state *state, nacre_record *ret_record)
 {
-    if (ret_record->size != sizeof *ret_record)
-        return err_set(err, NACRE_EINVAL, "the record must start from NACRE_RECORD_INIT");
     nacre_record_done(ret_record);
     *ret_record = (nacre_record){
         .size = sizeof *ret_record,
@@ -130,10 +115,19 @@ int report_fill(const struct run_state *state, const struct spec *spec, nacre_re
         .survivors = state->survivors,
         .pid = state->main_pid,
         .lifetime = state->kept ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION,
+        .background = state->background != 0,
     };
     fill_counts(&state->log, ret_record);
     fill_times(state, ret_record);
     fill_pipestatus(state, ret_record);
+}
+
+int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
+                nacre_error *err)
+{
+    if (ret_record->size != sizeof *ret_record)
+        return err_set(err, NACRE_EINVAL, "the record must start from NACRE_RECORD_INIT");
+    report_state(state, ret_record);
     fill_leftover(state, ret_record);
     return fill_strings(spec, ret_record, err);
 }

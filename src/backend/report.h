@@ -12,6 +12,9 @@
 int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
                 nacre_error *err);
 
+/* The same without strings, and without a look at the processes that are alive. */
+void report_state(const struct run_state *state, nacre_record *ret_record);
+
 /* When a piece of output was read, in ms since the epoch; any number from a damaged log. */
 int64_t report_time_ms(const struct run_state *state, int64_t when_us);
 

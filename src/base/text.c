@@ -69,3 +69,15 @@ bool text_matches(const char *pattern, const char *text, size_t length)
         pattern++;
     return *pattern == '\0';
 }
+
+size_t text_whole(const char *text, size_t size)
+{
+    size_t lead = size;
+    while (lead > 0 && size - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
+        lead--;
+    if (lead == 0)
+        return size;
+    unsigned char first = (unsigned char)text[lead - 1];
+    size_t want = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    return size - (lead - 1) < want ? lead - 1 : size;
+}

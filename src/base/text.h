@@ -1,4 +1,5 @@
-/* Words: letters of either case, and what somebody may have meant. ASCII only, no locale. */
+/* Words: letters of either case (ASCII only, no locale), what somebody may have meant, and where
+ * a text may be cut. */
 #ifndef NACRE_BASE_TEXT_H
 #define NACRE_BASE_TEXT_H
 
@@ -22,5 +23,8 @@ bool text_is_near(const char *word, const char *name);
 /* Whether the first length bytes of text are what the pattern says: a * stands for any bytes,
  * also none; everything else for itself. */
 bool text_matches(const char *pattern, const char *text, size_t length);
+
+/* The length without a UTF-8 character that was cut at the end. */
+size_t text_whole(const char *text, size_t size);
 
 #endif

@@ -198,6 +198,30 @@ static void on_kill(struct keeper *k, struct conn *c, const struct wire_kill *re
         send_to(k, c, &ack, sizeof ack);
 }
 
+/* A full line has been rung often enough: whoever hears it looks at every state. */
+void ctl_ring(struct keeper *k)
+{
+    k->bell_due = false;
+    if (k->st.background && k->owner_line >= 0)
+        sock_send(k->owner_line, &k->st.id, sizeof k->st.id, NULL, 0, MSG_DONTWAIT);
+}
+
+/* Nothing is taken back: a shell in the background stays there, a kept one is kept. */
+static void on_change(struct keeper *k, struct conn *c, const struct wire_change *request)
+{
+    bool late = request->background && !k->st.background && k->st.outcome != NACRE_RUNNING;
+    if (request->background)
+        k->st.background = true;
+    if (request->kept && !k->st.kept) {
+        k->st.kept = true;
+        outlive_owner(k);
+    }
+    k->bell_due = k->bell_due || late;
+    publish(k);
+    struct wire_ack ack = {.head = head(WIRE_ACK)};
+    send_to(k, c, &ack, sizeof ack);
+}
+
 static bool signal_is_valid(int signal)
 {
     return signal > 0 && signal < NSIG;
@@ -208,6 +232,7 @@ static bool obey(struct keeper *k, struct conn *c, const struct wire_input *mess
 {
     struct wire_kill request;
     struct wire_seen seen;
+    struct wire_change change;
     switch (message->head.type) {
     case WIRE_WATCH:
         c->watching = true;
@@ -225,6 +250,12 @@ static bool obey(struct keeper *k, struct conn *c, const struct wire_input *mess
             size != offsetof(struct wire_input, data) + message->size)
             return false;
         on_input(k, c);
+        return true;
+    case WIRE_CHANGE:
+        memcpy(&change, message, sizeof change);
+        if (size != sizeof change)
+            return false;
+        on_change(k, c, &change);
         return true;
     case WIRE_SEEN:
         memcpy(&seen, message, sizeof seen);

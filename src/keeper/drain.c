@@ -56,6 +56,8 @@ void publish(struct keeper *k)
     k->published = clock_mono_ns();
     state_write(k->state_fd, &k->st);
     ctl_tell_watchers(k);
+    if (k->bell_due)
+        ctl_ring(k);
 }
 
 /* New output: readers learn of it at once, but during a flood only every now and then. */

@@ -105,7 +105,7 @@ struct keeper {
     int listen_fd;
     int text_fd;
     int cgroup_fd;
-    int owner_pipe;
+    int owner_line; /* to the session; see run/wire.h */
     int owner_pidfd;
     int out_fd[2];               /* read ends of the command's streams */
     int in_fd;                   /* write end of its stdin */
@@ -120,6 +120,7 @@ struct keeper {
     struct conn *pacer; /* whose reading the command is held to, or NULL */
     uint64_t seen;      /* by it */
     bool held;          /* the streams are not being read */
+    bool bell_due;      /* the session has something to hear */
 
     struct kill_order order;
     int64_t deadline_at; /* monotonic ns, or NEVER */
@@ -177,7 +178,7 @@ bool drain_at_eof(const struct keeper *k);
 void drain_seen(struct keeper *k, uint64_t offset);
 /* Ties the log to the state, and catches what may happen to its mapping. */
 void drain_guard(struct keeper *k);
-/* Writes the state and tells whoever watches. */
+/* Writes the state and tells whoever watches, and the session if it is due. */
 void publish(struct keeper *k);
 
 /* ctl.c */
@@ -188,10 +189,13 @@ void ctl_feed(struct keeper *k);
 void ctl_close_input(struct keeper *k);
 void ctl_tell_watchers(struct keeper *k);
 void ctl_tell_killers(struct keeper *k);
+void ctl_ring(struct keeper *k);
 
 /* main.c: descriptors of the session, kept by a successor, are the first LAUNCH_FDS from 3 on. */
 #define LAUNCH_FD 3
 void forget_descriptors(struct keeper *k);
+/* From now on its end is not ours. */
+void outlive_owner(struct keeper *k);
 
 /* Watching descriptors. The tag comes back with the event. */
 enum tag { TAG_SIGNAL, TAG_LISTEN, TAG_LAUNCH, TAG_OWNER, TAG_OUT, TAG_ERR, TAG_IN, TAG_CONN };

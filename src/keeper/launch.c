@@ -23,7 +23,7 @@ int launch_hello(struct keeper *k)
     hello->cgroup_parent[sizeof hello->cgroup_parent - 1] = '\0';
     size_t next = 0;
     k->runs_fd = fds[next++];
-    k->owner_pipe = fds[next++];
+    k->owner_line = fds[next++];
     if (hello->fds & WIRE_FD_TEXT)
         k->text_fd = fds[next++];
     if (hello->fds & WIRE_FD_OWNER)
@@ -61,7 +61,7 @@ static void be_reborn(struct keeper *k, int launch_fd)
 {
     struct keeper next = {.hello = k->hello, .host = k->host, .nice = k->nice};
     memcpy(next.limits, k->limits, sizeof next.limits);
-    int kept[] = {launch_fd, k->runs_fd, k->owner_pipe, k->owner_pidfd, k->text_fd};
+    int kept[] = {launch_fd, k->runs_fd, k->owner_line, k->owner_pidfd, k->text_fd};
     int at[ARRAY_SIZE(kept)];
     for (size_t i = 0; i < ARRAY_SIZE(kept); i++)
         at[i] = kept[i] < 0 ? -EBADF : fcntl(kept[i], F_DUPFD_CLOEXEC, REBIRTH_FD);
@@ -73,7 +73,7 @@ static void be_reborn(struct keeper *k, int launch_fd)
     forget_descriptors(k);
     k->launch_fd = at[0];
     k->runs_fd = at[1];
-    k->owner_pipe = at[2];
+    k->owner_line = at[2];
     k->owner_pidfd = at[3];
     k->text_fd = at[4];
     k->reborn = true;

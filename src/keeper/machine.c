@@ -30,6 +30,7 @@ static void set_outcome(struct keeper *k)
         k->st.outcome = k->st.signal ? NACRE_SIGNALED : NACRE_EXITED;
         break;
     }
+    k->bell_due = true;
     k->st.exited_ns = clock_real_ns();
     k->st.elapsed_ns = clock_mono_ns() - k->st.started_mono_ns;
     k->deadline_at = NEVER;
@@ -44,6 +45,8 @@ static void run(struct keeper *k)
     k->st.started_ns = clock_real_ns();
     k->st.started_mono_ns = clock_mono_ns();
     k->st.kept = k->spec.lifetime == NACRE_LIFE_KEEP;
+    k->st.background = k->spec.background;
+    k->st.fleeting = k->spec.fleeting;
     if (k->spec.timeout_ms > 0)
         k->deadline_at = clock_deadline(k->spec.timeout_ms);
     publish(k);
@@ -78,6 +81,7 @@ static void finish(struct keeper *k)
     k->st.tree = NACRE_TREE_EMPTY;
     k->st.settled = true;
     k->st.survivors = 0;
+    k->bell_due = true;
     k->st.empty_ns = clock_real_ns();
     publish(k);
     ctl_tell_killers(k);

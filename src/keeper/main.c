@@ -41,7 +41,7 @@ void forget_descriptors(struct keeper *k)
 {
     int *fds[] = {&k->epoll_fd,  &k->signal_fd,   &k->launch_fd,   &k->successor_fd, &k->runs_fd,
                   &k->dir_fd,    &k->state_fd,    &k->spec_fd,     &k->listen_fd,    &k->text_fd,
-                  &k->cgroup_fd, &k->owner_pipe,  &k->owner_pidfd, &k->out_fd[0],    &k->out_fd[1],
+                  &k->cgroup_fd, &k->owner_line,  &k->owner_pidfd, &k->out_fd[0],    &k->out_fd[1],
                   &k->in_fd,     &k->child_fd[0], &k->child_fd[1]};
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         *fds[i] = -EBADF;
@@ -104,8 +104,8 @@ static int watch_everything(struct keeper *k)
     loop_add(k, k->launch_fd, EPOLLIN, TAG_LAUNCH, 0);
     loop_add(k, k->out_fd[0], EPOLLIN, TAG_OUT, 0);
     loop_add(k, k->out_fd[1], EPOLLIN, TAG_ERR, 0);
-    /* Nothing is ever written to the session's pipe: its end is the message. */
-    loop_add(k, k->owner_pipe, 0, TAG_OWNER, 0);
+    /* Nothing is ever said to us on the session's line: its end is the message. */
+    loop_add(k, k->owner_line, 0, TAG_OWNER, 0);
     if (k->owner_pidfd >= 0)
         loop_add(k, k->owner_pidfd, EPOLLIN, TAG_OWNER, 0);
     return 0;
@@ -121,9 +121,16 @@ static void on_signal(struct keeper *k)
         tree_reap(k);
 }
 
+/* The line stays: it is still rung for as long as somebody is there. */
+void outlive_owner(struct keeper *k)
+{
+    loop_remove(k, k->owner_line);
+    loop_close(k, &k->owner_pidfd);
+}
+
 static void on_owner_gone(struct keeper *k)
 {
-    loop_close(k, &k->owner_pipe);
+    loop_close(k, &k->owner_line);
     loop_close(k, &k->owner_pidfd);
     /* What ended before its owner did ended by itself. */
     if (k->state != ST_WARM)
@@ -146,7 +153,7 @@ static void dispatch(struct keeper *k, uint64_t data)
             launch_go(k);
         break;
     case TAG_OWNER:
-        if (k->owner_pipe >= 0)
+        if (k->owner_line >= 0)
             on_owner_gone(k);
         break;
     case TAG_OUT:
@@ -184,10 +191,8 @@ static void on_idle(struct keeper *k)
         return;
     close_fd(&k->text_fd);
     note_main_start(k);
-    if (k->st.kept) {
-        loop_close(k, &k->owner_pipe);
-        loop_close(k, &k->owner_pidfd);
-    }
+    if (k->st.kept)
+        outlive_owner(k);
 }
 
 static void loop(struct keeper *k)

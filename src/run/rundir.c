@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "sys/fd.h"
+
+#define TOLD "told" /* exists once the completion was delivered */
 
 void run_close(struct run *run)
 {
@@ -85,6 +89,32 @@ int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err
     return 0;
 }
 
+int run_set_told(const struct run *run)
+{
+    cleanup_close int fd =
+        openat(run->dir, TOLD, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    return fd < 0 ? -errno : 0;
+}
+
+bool run_owes(const struct run *run, const struct run_state *state)
+{
+    return state->background && faccessat(run->dir, TOLD, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+char *run_command_text(const struct spec *spec)
+{
+    const struct spec_head *head = spec->head;
+    if (head->kind != SPEC_ARGV)
+        return strdup(spec_string(spec, head->text));
+    cleanup_buf struct buf text;
+    buf_init(&text, SIZE_MAX / 2);
+    const char *arg = spec_string(spec, head->argv);
+    for (uint32_t i = 0; i < head->argc; i++, arg += strlen(arg) + 1)
+        if ((i > 0 && buf_str(&text, " ") < 0) || buf_str(&text, arg) < 0)
+            return NULL;
+    return buf_take(&text);
+}
+
 struct each {
     run_fn *fn;
     void *userdata;
@@ -109,8 +139,8 @@ int run_each(int runs_fd, run_fn *fn, void *userdata)
 
 int run_remove(int runs_fd, const nacre_id *id)
 {
-    static const char *const files[] = {"spec",       "log", "spans",     "tail",
-                                        "pipestatus", "ctl", "state.new", "state"};
+    static const char *const files[] = {"spec", "log",       "spans", "tail", "pipestatus",
+                                        "ctl",  "state.new", TOLD,    "state"};
     nacre_id_text name = nacre_id_format(id);
     cleanup_close int dir =
         openat(runs_fd, name.s, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -4,6 +4,7 @@
 
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <stdbool.h>
 
 #include "run/spec.h"
 #include "run/state.h"
@@ -31,6 +32,17 @@ int run_read_state(const struct run *run, struct run_state *ret_state, nacre_err
 
 /* The whole spec in memory the caller frees, checked. */
 int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err);
+
+/*
+ * A background shell owes its session a completion from the start on, until somebody says, with a
+ * file in its directory, that it was told.
+ */
+int run_set_told(const struct run *run);
+bool run_owes(const struct run *run, const struct run_state *state);
+
+/* The command as people read it: the text, or the arguments joined by blanks. The caller frees it;
+ * NULL if out of memory. */
+char *run_command_text(const struct spec *spec);
 
 /* Calls fn for every directory that is named like a run; a result != 0 ends it. */
 typedef int run_fn(const nacre_id *id, void *userdata);

@@ -55,8 +55,9 @@ int spec_check(const void *data, size_t size)
         return r;
     if (head->size != size || bytes[size - 1] != '\0')
         return -EBADMSG;
-    const uint32_t strings[] = {head->program,  head->text, head->cwd,
-                                head->run_path, head->name, head->description};
+    const uint32_t strings[] = {head->program,      head->text,       head->cwd,
+                                head->run_path,     head->name,       head->description,
+                                head->session_name, head->session_cwd};
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         if (strings[i] < sizeof *head || strings[i] >= size)
             return -EBADMSG;

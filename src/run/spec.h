@@ -43,6 +43,9 @@ struct spec_head {
     uint32_t preload;   /* the program's loader reads LD_PRELOAD */
     uint32_t pipeline;  /* the text has a pipe in it: its PIPESTATUS is of interest */
     int32_t owner_pid;
+    uint32_t background; /* its session wants to hear of its end */
+    uint32_t fleeting;   /* to be removed with its session: no history is kept */
+    uint64_t owner_start;
     struct spec_limit limits[SPEC_LIMITS];
     /* Offsets of strings; argv and env are argc and envc consecutive ones. */
     uint32_t program; /* what to execute */
@@ -52,12 +55,15 @@ struct spec_head {
     uint32_t run_path; /* of the run directory */
     uint32_t name;
     uint32_t description;
+    uint32_t session_name;
+    uint32_t session_cwd; /* its default directory */
     uint32_t argv;
     uint32_t argc;
     uint32_t env;
     uint32_t envc;
     uint32_t paced; /* the first watch is waited for */
-    uint64_t sum;   /* over all of the head above */
+    uint32_t pad;
+    uint64_t sum; /* over all of the head above */
 };
 
 /* A spec in memory: mapped or read, checked, with every offset inside. */

@@ -62,7 +62,9 @@ struct run_state {
     int32_t exit_code;
     int32_t signal;
     uint32_t core_dumped;
-    uint32_t kept; /* it does not end with its session */
+    uint32_t kept;       /* it does not end with its session */
+    uint32_t background; /* its end is told to its session */
+    uint32_t fleeting;   /* removed with its session: no history is kept */
 
     uint8_t boot[16];
     uint64_t pid_ns;

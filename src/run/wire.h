@@ -15,22 +15,30 @@
 #define WIRE_SPEC_MAX  (16 * 1024)
 
 enum wire_type {
-    WIRE_HELLO = 1,       /* library: who you are. fds: runs directory, session pipe, then those
-                             of enum wire_hello_fds that are marked present */
-    WIRE_READY = 2,       /* keeper: the run directory is made */
-    WIRE_GO = 3,          /* library: the spec. fds: stdin if has_input, then the spec itself if
-                             it is longer than fits */
-    WIRE_STARTED = 4,     /* keeper: it runs, or why it does not. fd: if the spec asked for a
-                             successor, the socket of the next keeper, which gets ready */
-    WIRE_WATCH = 5,       /* library: tell me what happens */
-    WIRE_EVENT = 6,       /* keeper: something happened; the state tells what */
-    WIRE_KILL = 7,        /* library */
-    WIRE_ACK = 8,         /* keeper: heard; the result follows */
-    WIRE_KILLED = 9,      /* keeper: the tree is empty, or what is left of it */
-    WIRE_INPUT = 10,      /* library */
+    WIRE_HELLO = 1,   /* library: who you are. fds: runs directory, the session's line, then those
+                         of enum wire_hello_fds that are marked present */
+    WIRE_READY = 2,   /* keeper: the run directory is made */
+    WIRE_GO = 3,      /* library: the spec. fds: stdin if has_input, then the spec itself if
+                         it is longer than fits */
+    WIRE_STARTED = 4, /* keeper: it runs, or why it does not. fd: if the spec asked for a
+                         successor, the socket of the next keeper, which gets ready */
+    WIRE_WATCH = 5,   /* library: tell me what happens */
+    WIRE_EVENT = 6,   /* keeper: something happened; the state tells what */
+    WIRE_KILL = 7,    /* library */
+    WIRE_ACK = 8,     /* keeper: heard; the result follows */
+    WIRE_KILLED = 9,  /* keeper: the tree is empty, or what is left of it */
+    WIRE_INPUT = 10,  /* library */
     WIRE_INPUT_DONE = 11, /* keeper: the command's pipe took it, or why not */
-    WIRE_SEEN = 12        /* library, of a paced run: read up to here */
+    WIRE_SEEN = 12,       /* library, of a paced run: read up to here */
+    WIRE_CHANGE = 13      /* library: what the run is to its session. Answered by WIRE_ACK */
 };
+
+/*
+ * The session's line is a pair of sockets: the owner holds one end, all its keepers the other. Its
+ * end is the owner's end. Keepers of background shells say the id of their run on it when it has an
+ * outcome, and when its tree is empty; if nobody listens for long, that is lost, and the state
+ * files tell it.
+ */
 
 /* Optional descriptors of the hello. */
 enum wire_hello_fds {
@@ -106,6 +114,12 @@ struct wire_ack {
 struct wire_killed {
     struct wire_head head;
     struct run_state state;
+};
+
+struct wire_change {
+    struct wire_head head;
+    uint32_t background; /* 1 = from now on */
+    uint32_t kept;       /* 1 = from now on */
 };
 
 struct wire_seen {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
+#include "base/text.h"
 #include "sys/calls.h"
 #include "sys/fd.h"
 
@@ -158,19 +159,6 @@ bool proc_is_ours(void)
     return fd_parse_number(target) == getpid();
 }
 
-/* The length without a character that was cut at the end. */
-static size_t whole_characters(const char *text, size_t size)
-{
-    size_t lead = size;
-    while (lead > 0 && size - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
-        lead--;
-    if (lead == 0)
-        return size;
-    unsigned char first = (unsigned char)text[lead - 1];
-    size_t want = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-    return size - (lead - 1) < want ? lead - 1 : size;
-}
-
 int proc_cmdline(pid_t pid, char *buf, size_t size)
 {
     ssize_t n = slurp_proc(pid, "cmdline", buf, size);
@@ -191,7 +179,7 @@ int proc_cmdline(pid_t pid, char *buf, size_t size)
         if ((unsigned char)buf[i] < ' ')
             buf[i] = ' ';
     if ((size_t)n == size - 1)
-        n = (ssize_t)whole_characters(buf, (size_t)n);
+        n = (ssize_t)text_whole(buf, (size_t)n);
     buf[n] = '\0';
     return 0;
 }

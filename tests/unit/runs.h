@@ -51,6 +51,8 @@ UNIT char *runs_spec(size_t *ret_size)
     head.run_path = runs_put(&out, "/nowhere/runs/x");
     head.name = runs_put(&out, "a name");
     head.description = runs_put(&out, "");
+    head.session_name = runs_put(&out, "");
+    head.session_cwd = runs_put(&out, "");
     head.argv = runs_put(&out, "bash");
     head.argc = 1;
     head.env = runs_put(&out, "HOME=/root");

@@ -225,6 +225,10 @@ struct composed {
 static struct composed compose(const nacre_command *command)
 {
     struct compose c = {.command = command,
+                        .owner = {.pid = getpid(), .start = 77},
+                        .session_name = "the session",
+                        .session_cwd = "/its/place",
+                        .fleeting = true,
                         .shells = &shells,
                         .session = &session,
                         .run_path = "/home/of/runs/x",
@@ -254,6 +258,7 @@ static void what_was_asked_is_there(void **state)
     command.input = NACRE_STDIN_PIPE;
     command.name = "a name";
     command.description = "what it is for";
+    command.background = 1;
     struct composed made = compose(&command);
     const struct spec_head *head = made.spec.head;
     assert_true(nacre_id_equal(&head->id, &id));
@@ -264,6 +269,11 @@ static void what_was_asked_is_there(void **state)
     assert_int_equal(head->lifetime, NACRE_LIFE_KEEP);
     assert_int_equal(head->input, NACRE_STDIN_PIPE);
     assert_int_equal(head->owner_pid, getpid());
+    assert_int_equal(head->owner_start, 77);
+    assert_int_equal(head->background, 1);
+    assert_int_equal(head->fleeting, 0); /* it is kept */
+    assert_string_equal(string(&made, head->session_name), "the session");
+    assert_string_equal(string(&made, head->session_cwd), "/its/place");
     assert_int_equal(head->pipeline, 1);
     assert_string_equal(string(&made, head->text), command.text);
     assert_string_equal(string(&made, head->cwd), "/the/cwd");

@@ -10,7 +10,7 @@
 #include "keeper/ctl.c"
 
 static struct keeper k;
-static int events, reaps;
+static int events, reaps, published;
 static uint64_t seen;
 
 void loop_add(struct keeper *keeper, int fd, uint32_t what, enum tag tag, uint32_t index)
@@ -32,6 +32,18 @@ void loop_close(struct keeper *keeper, int *fd)
 {
     (void)keeper;
     close_fd(fd);
+}
+
+void outlive_owner(struct keeper *keeper)
+{
+    close_fd(&keeper->owner_pidfd);
+}
+
+void publish(struct keeper *keeper)
+{
+    published++;
+    if (keeper->bell_due)
+        ctl_ring(keeper);
 }
 
 void machine_event(struct keeper *keeper, enum keeper_event event)

@@ -184,6 +184,7 @@ static void removed_with_all_its_files(void **state)
     close(unit_file(dir, "tail"));
     close(unit_file(dir, "pipestatus"));
     close(unit_file(dir, "ctl"));
+    close(unit_file(dir, "told"));
     close(dir);
     assert_int_equal(run_remove(runs, &runs_id), 0);
     assert_int_equal(faccessat(runs, nacre_id_format(&runs_id).s, F_OK, 0), -1);

@@ -28,8 +28,9 @@ static size_t end_of_strings(const char *data, uint32_t offset, uint32_t count)
 static void assert_inside(const char *data, size_t size)
 {
     const struct spec_head *head = (const void *)data;
-    const uint32_t strings[] = {head->program,  head->text, head->cwd,
-                                head->run_path, head->name, head->description};
+    const uint32_t strings[] = {head->program,      head->text,       head->cwd,
+                                head->run_path,     head->name,       head->description,
+                                head->session_name, head->session_cwd};
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         assert_true(end_of_strings(data, strings[i], 1) <= size);
     assert_true(end_of_strings(data, head->argv, head->argc) <= size);
@@ -133,9 +134,9 @@ struct field {
 static void offsets_outside(void **state)
 {
     (void)state;
-    static const struct field fields[] = {FIELD(program),  FIELD(text), FIELD(cwd),
-                                          FIELD(run_path), FIELD(name), FIELD(description),
-                                          FIELD(argv),     FIELD(env)};
+    static const struct field fields[] = {
+        FIELD(program),     FIELD(text),         FIELD(cwd),         FIELD(run_path), FIELD(name),
+        FIELD(description), FIELD(session_name), FIELD(session_cwd), FIELD(argv),     FIELD(env)};
     size_t size;
     cleanup_free char *data = runs_spec(&size);
     const uint32_t wrong[] = {(uint32_t)size, (uint32_t)size + 1, UINT32_MAX, UINT32_MAX - 7,

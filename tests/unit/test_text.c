@@ -1,4 +1,4 @@
-/* Words: cases, distances, and patterns with stars. */
+/* Words: cases, distances, patterns with stars, and where a text may be cut. */
 #include "unit.h"
 
 #include "base/defs.h"
@@ -86,11 +86,42 @@ static void a_hostile_pattern(void **state)
     assert_true(matches(pattern, text));
 }
 
+static void whole_text_stays(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9a";
+    assert_int_equal(text_whole(text, 0), 0);
+    assert_int_equal(text_whole(text, sizeof text - 1), sizeof text - 1);
+}
+
+static void every_cut(void **state)
+{
+    (void)state;
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x9a";
+    static const size_t expected[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        assert_int_equal(text_whole(text, i), expected[i]);
+}
+
+/* Bytes that are no text are not taken for a cut. */
+static void no_text(void **state)
+{
+    (void)state;
+    assert_int_equal(text_whole("\x80\x80\x80", 3), 3);
+    assert_int_equal(text_whole("a\x80\x80\x80\x80\x80", 6), 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases),    cmocka_unit_test(distances),         cmocka_unit_test(nearness),
-        cmocka_unit_test(patterns), cmocka_unit_test(a_hostile_pattern),
+        cmocka_unit_test(cases),
+        cmocka_unit_test(distances),
+        cmocka_unit_test(nearness),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(a_hostile_pattern),
+        cmocka_unit_test(whole_text_stays),
+        cmocka_unit_test(every_cut),
+        cmocka_unit_test(no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

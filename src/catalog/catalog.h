@@ -1,0 +1,225 @@
+/*
+ * The catalog: a SQLite index of the sessions, runs and owed completions of a home, in
+ * `catalog.db`. Run directories are the truth about runs; the catalog can always be made again
+ * from them (docs/catalog.md says what is lost then). So a caller goes on without it when it
+ * fails.
+ *
+ * Every function that can fail returns >= 0 or a NACRE_* code with err filled:
+ *   NACRE_EBUSY         another process writes; nothing was changed; try again
+ *   NACRE_EIO           the home cannot be read or written, or the disk is full; nothing changed
+ *   NACRE_EUNSUPPORTED  the file is a newer nacre's or no catalog at all; it is not touched
+ *   NACRE_ENOTFOUND     no such row; or a writing call, no file, and not allowed to create one
+ *
+ * A damaged file is moved aside, and a deleted one replaced, inside of any call: both are rebuilt
+ * from the run directories, and the session that this handle put is put again.
+ *
+ * Functions marked "reads" never create the file: without one, or where the home is read-only,
+ * they answer from the run directories through a database in memory, made for that call.
+ *
+ * A handle may be used by any number of threads at once; every call is one transaction. Callbacks
+ * run outside of it and may call the catalog. Strings in rows are never NULL.
+ */
+#ifndef NACRE_CATALOG_CATALOG_H
+#define NACRE_CATALOG_CATALOG_H
+
+#include <nacre/command.h>
+#include <nacre/error.h>
+#include <nacre/id.h>
+#include <nacre/record.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "run/state.h"
+
+#define CATALOG_COMMAND_MAX 4096 /* bytes of a command that are kept, cut at a character */
+#define CATALOG_BUSY_MS     200  /* a good time to wait for other writers */
+
+struct catalog;
+
+/*
+ * Opens the catalog of a home, an absolute path that was checked by home_find(). If create, the
+ * file is made when it is missing, also later, and it is an error if that fails; else a home that
+ * is missing or read-only is no error, and see "reads" above. busy_ms: how long a call waits for
+ * other processes before NACRE_EBUSY.
+ */
+int catalog_open(const char *home, bool create, int busy_ms, struct catalog **ret_catalog,
+                 nacre_error *err);
+
+/* From now on this handle may create the file, and does so now if there is none. */
+int catalog_create(struct catalog *c, nacre_error *err);
+
+/* Frees the handle; NULL is ignored. forked: this is a forked child, whose copy of the handle may
+ * only be forgotten, never closed. */
+void catalog_free(struct catalog *c, bool forked);
+
+/*
+ * Takes what the run directories say into the catalog and drops runs without a directory. Rows
+ * keep what only the catalog knows (read_to, listed). Returns the number of runs; damaged
+ * directories are passed over.
+ */
+int catalog_rebuild(struct catalog *c, nacre_error *err);
+
+/* Takes one run in as its directory is now; NACRE_ENOTFOUND (and its row is gone) if it has no
+ * directory. */
+int catalog_refresh(struct catalog *c, const nacre_id *run, nacre_error *err);
+
+/*
+ * Takes in runs that are new in the home and drops those that are gone, without looking at the
+ * others: what is not final has to be refreshed by whoever wants to know.
+ */
+int catalog_sync(struct catalog *c, nacre_error *err);
+
+/* -- Sessions ------------------------------------------------------------------------------------
+ */
+
+/* The process behind a session; it lives if boot and pid_ns are ours and pid has that start. */
+struct catalog_session {
+    nacre_id id;
+    const char *name; /* $NACRE_SESSION, or "" */
+    const char *cwd;  /* the default directory of its commands, or "" */
+    int32_t pid;      /* 0 = not known */
+    uint64_t start;   /* clock ticks since boot; 0 = not known (rebuilt from an older run) */
+    uint8_t boot[16];
+    uint64_t pid_ns;
+    int64_t opened_ms;
+    int64_t closed_ms; /* 0 = not closed properly (yet) */
+};
+
+/* Inserts or replaces. This is the session that the handle puts again after a rebuild. */
+int catalog_put_session(struct catalog *c, const struct catalog_session *session, nacre_error *err);
+int catalog_close_session(struct catalog *c, const nacre_id *session, int64_t closed_ms,
+                          nacre_error *err);
+/* Not an error if there is none. */
+int catalog_remove_session(struct catalog *c, const nacre_id *session, nacre_error *err);
+
+/* Reads. *ret_session is one block with its strings; the caller frees it with free(). */
+int catalog_get_session(struct catalog *c, const nacre_id *session,
+                        struct catalog_session **ret_session, nacre_error *err);
+
+/* Which sessions; what is zero or NULL does not restrict. */
+struct catalog_session_filter {
+    const char *name;
+    const char *cwd;
+    bool only_owed; /* completions are owed to it */
+    bool only_open; /* closed_ms is 0 */
+};
+
+/* Reads. Oldest first; filter may be NULL. A result != 0 of fn ends it and is returned. */
+typedef int catalog_session_fn(const struct catalog_session *session, void *userdata);
+int catalog_each_session(struct catalog *c, const struct catalog_session_filter *filter,
+                         catalog_session_fn *fn, void *userdata, nacre_error *err);
+
+/* -- Runs ----------------------------------------------------------------------------------------
+ */
+
+struct catalog_run {
+    nacre_id id;
+    nacre_id session;    /* its owner now */
+    const char *command; /* at most CATALOG_COMMAND_MAX bytes */
+    const char *cwd;
+    const char *name; /* "" = none */
+    const char *description;
+    int64_t started_ms;
+    int64_t exited_ms; /* 0 = no outcome yet */
+    nacre_lifetime lifetime;
+    nacre_outcome outcome;
+    nacre_tree tree;
+    uint64_t bytes;     /* printed, as far as the catalog was told */
+    uint64_t log_bytes; /* on disk */
+    uint64_t read_to;   /* the offset up to which its output was shown */
+    bool background;
+    bool owed;                     /* its completion was not delivered; only for reading */
+    bool final;                    /* an outcome and an empty tree; set by the catalog */
+    const struct run_state *state; /* of a final run: all there is to say; NULL = not known */
+};
+
+/*
+ * Inserts or updates. Never undone by an update: the first outcome and its time; an empty tree; the
+ * state; a larger bytes or read_to.
+ */
+int catalog_put_run(struct catalog *c, const struct catalog_run *run, nacre_error *err);
+
+/* Reads. *ret_run is one block with its strings; the caller frees it with free(). */
+int catalog_get_run(struct catalog *c, const nacre_id *run, struct catalog_run **ret_run,
+                    nacre_error *err);
+
+/* Removes the row, its name and what is owed for it. Not an error if there is none. */
+int catalog_remove_run(struct catalog *c, const nacre_id *run, nacre_error *err);
+
+/* A new owner. NACRE_ENOTFOUND if there is no such run. */
+int catalog_set_owner(struct catalog *c, const nacre_id *run, const nacre_id *session,
+                      nacre_lifetime lifetime, nacre_error *err);
+
+/* It never goes back. NACRE_ENOTFOUND likewise. */
+int catalog_set_read(struct catalog *c, const nacre_id *run, uint64_t read_to, nacre_error *err);
+
+enum catalog_state {
+    CATALOG_ANY = 0,
+    CATALOG_OPEN = 1,  /* not final: running or lingering */
+    CATALOG_FINAL = 2, /* nothing of it lives */
+};
+
+/* Which runs; what is zero or NULL does not restrict. */
+struct catalog_filter {
+    const nacre_id *session;
+    const char *name;
+    enum catalog_state state;
+    int64_t since_ms; /* started at or after this */
+    bool oldest_first;
+    uint32_t limit;
+};
+
+/* Reads. By start, newest first unless asked; filter may be NULL. A result != 0 of fn ends it and
+ * is returned. */
+typedef int catalog_run_fn(const struct catalog_run *run, void *userdata);
+int catalog_each_run(struct catalog *c, const struct catalog_filter *filter, catalog_run_fn *fn,
+                     void *userdata, nacre_error *err);
+
+/* What the home has of a session. */
+struct catalog_counts {
+    uint32_t runs;
+    uint32_t running; /* without an outcome */
+    uint32_t due;     /* completions that are pending, of runs that have an outcome */
+};
+
+/* Reads. */
+int catalog_counts(struct catalog *c, const nacre_id *session, struct catalog_counts *ret_counts,
+                   nacre_error *err);
+
+/* -- Completions ---------------------------------------------------------------------------------
+ */
+
+/*
+ * owed → pending → offered → acknowledged (gone). What lasts is in the run directory: a background
+ * shell owes until it is marked as told (run/rundir.h), which the caller does before the
+ * acknowledgement here. Then a crash in between repeats a completion and never loses it.
+ */
+
+/* Pending, for session; a completion that is owed already only changes its session. */
+int catalog_owe(struct catalog *c, const nacre_id *run, const nacre_id *session, nacre_error *err);
+
+/*
+ * Takes at most max pending completions of session whose runs have an outcome, oldest exit first,
+ * and marks them offered. Returns how many. ret_repeated[i]: it was offered before by a session
+ * that ended without an acknowledgement.
+ */
+int catalog_offer(struct catalog *c, const nacre_id *session, nacre_id *ret_runs,
+                  bool *ret_repeated, size_t max, nacre_error *err);
+
+/* Those of them that are offered by session become pending again, as before the offer. */
+int catalog_retract(struct catalog *c, const nacre_id *session, const nacre_id *runs, size_t count,
+                    nacre_error *err);
+
+/* They are delivered. Not an error for what was not owed. */
+int catalog_ack(struct catalog *c, const nacre_id *runs, size_t count, nacre_error *err);
+
+/*
+ * What is owed to these ended sessions is session's now and pending; what they had offered comes
+ * as repeated. Returns how many. Of
+ * two that claim at once, one gets each completion.
+ */
+int catalog_claim(struct catalog *c, const nacre_id *session, const nacre_id *ended, size_t count,
+                  nacre_error *err);
+
+#endif

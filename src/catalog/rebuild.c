@@ -1,0 +1,351 @@
+#include "catalog/rebuild.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "catalog/completions.h"
+#include "catalog/query.h"
+#include "catalog/runs.h"
+#include "catalog/sessions.h"
+#include "run/rundir.h"
+
+/* -- One run directory ---------------------------------------------------------------------------
+ */
+
+/* What it says; the strings live as long as spec and command. */
+struct found {
+    struct catalog_run run;
+    struct catalog_session session;
+    struct run_state state;
+    bool is_owed;
+    struct spec spec;
+    char *command;
+};
+
+static void found_done(struct found *found)
+{
+    free((void *)found->spec.head);
+    free(found->command);
+}
+
+static uint64_t size_on_disk(int dir)
+{
+    static const char *const files[] = {"log", "tail", "spans"};
+    uint64_t size = 0;
+    struct stat st;
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+        if (fstatat(dir, files[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+            size += (uint64_t)st.st_blocks * 512;
+    return size;
+}
+
+static void fill_run(const struct run_state *state, int dir, struct catalog_run *run)
+{
+    *run = (struct catalog_run){
+        .id = state->id,
+        .session = state->session,
+        .started_ms = state->started_ns / NS_PER_MS,
+        .exited_ms = state->exited_ns / NS_PER_MS,
+        .lifetime = state->kept ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION,
+        .outcome = (nacre_outcome)state->outcome,
+        .tree = (nacre_tree)state->tree,
+        .bytes = state->log.end,
+        .log_bytes = size_on_disk(dir),
+        .background = state->background,
+        .state = state_is_final(state) ? state : NULL,
+    };
+}
+
+/* A damaged spec costs the words of the run, and no more. */
+static int fill_words(const struct run *run, struct found *found)
+{
+    if (run_load_spec(run, &found->spec, NULL) < 0)
+        return 0;
+    const struct spec *spec = &found->spec;
+    found->command = run_command_text(spec);
+    if (!found->command)
+        return SQLITE_NOMEM;
+    found->run.command = found->command;
+    found->run.cwd = spec_string(spec, spec->head->cwd);
+    found->run.name = spec_string(spec, spec->head->name);
+    found->run.description = spec_string(spec, spec->head->description);
+    found->session.pid = spec->head->owner_pid;
+    found->session.start = spec->head->owner_start;
+    found->session.name = spec_string(spec, spec->head->session_name);
+    found->session.cwd = spec_string(spec, spec->head->session_cwd);
+    return 0;
+}
+
+static void fill_owner(const struct run_state *state, struct found *found)
+{
+    struct catalog_session *session = &found->session;
+    session->id = state->session;
+    session->pid_ns = state->pid_ns;
+    memcpy(session->boot, state->boot, sizeof session->boot);
+    session->opened_ms = found->run.started_ms;
+}
+
+/* 0, a NACRE_* code if there is no such run or it is damaged, or SQLITE_NOMEM. */
+static int look_at(int runs_fd, const nacre_id *id, struct found *found)
+{
+    cleanup_run struct run run = RUN_NONE;
+    struct run_state *state = &found->state;
+    int r = run_open(runs_fd, id, &run, NULL);
+    if (r == 0)
+        r = run_read_state(&run, state, NULL);
+    if (r == 0 && state->phase != PHASE_RUN)
+        r = NACRE_EBUSY; /* made ahead of time: not a run yet */
+    if (r < 0)
+        return r;
+    fill_run(state, run.dir, &found->run);
+    fill_owner(state, found);
+    found->is_owed = run_owes(&run, state);
+    return fill_words(&run, found);
+}
+
+/* A row keeps what only the catalog knows: who adopted it. */
+static int keep_known(struct catalog *c, struct found *found)
+{
+    struct catalog_run *run = &found->run;
+    struct query q = query_begin(c, "SELECT session FROM runs WHERE id = ?");
+    query_id(&q, &run->id);
+    if (query_row(&q))
+        run->session = query_get_id(&q, 0);
+    return query_end(&q);
+}
+
+static int take(struct catalog *c, struct found *found)
+{
+    struct catalog_run *run = &found->run;
+    int rc = keep_known(c, found);
+    if (rc == 0)
+        rc = runs_put(c, run);
+    if (rc == 0)
+        rc = sessions_put_hearsay(c, &found->session);
+    if (rc == 0 && found->is_owed)
+        rc = completions_restore(c, &run->id, &run->session);
+    return rc;
+}
+
+static int take_run(struct catalog *c, int runs_fd, const nacre_id *id)
+{
+    struct found found = {.is_owed = false};
+    int r = look_at(runs_fd, id, &found);
+    if (r == 0)
+        r = take(c, &found);
+    found_done(&found);
+    return r;
+}
+
+struct walk {
+    struct catalog *c;
+    int runs_fd;
+    uint32_t count;
+};
+
+static int walk_run(const nacre_id *id, void *userdata)
+{
+    struct walk *walk = userdata;
+    int r = take_run(walk->c, walk->runs_fd, id);
+    if (r == 0)
+        walk->count++;
+    return r > 0 ? r : 0;
+}
+
+/* -- What changed --------------------------------------------------------------------------------
+ */
+
+/* Ids in their order. */
+struct ids {
+    nacre_id *items;
+    size_t count;
+    size_t room;
+};
+
+static void ids_done(struct ids *ids)
+{
+    free(ids->items);
+}
+
+#define cleanup_ids __attribute__((cleanup(ids_done)))
+
+static int ids_add(const nacre_id *id, void *userdata)
+{
+    struct ids *ids = userdata;
+    if (ids->count == ids->room) {
+        size_t room = ids->room ? ids->room * 2 : 256;
+        nacre_id *items = realloc(ids->items, room * sizeof *items);
+        if (!items)
+            return SQLITE_NOMEM;
+        ids->items = items;
+        ids->room = room;
+    }
+    ids->items[ids->count++] = *id;
+    return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(nacre_id));
+}
+
+static int ids_of_directories(int runs_fd, struct ids *ids)
+{
+    int r = runs_fd < 0 ? 0 : run_each(runs_fd, ids_add, ids);
+    if (r == 0 && ids->count > 1)
+        qsort(ids->items, ids->count, sizeof *ids->items, by_id);
+    return r < 0 ? SQLITE_IOERR : r;
+}
+
+static int ids_of_rows(struct catalog *c, struct ids *ids)
+{
+    int r = 0;
+    struct query q = query_begin(c, "SELECT id FROM runs ORDER BY id");
+    while (r == 0 && query_row(&q)) {
+        nacre_id id = query_get_id(&q, 0);
+        r = ids_add(&id, ids);
+    }
+    int ended = query_end(&q);
+    return ended != 0 ? ended : r;
+}
+
+/* What is in one and not in the other. */
+static int ids_missing(const struct ids *here, const struct ids *there, struct ids *ret_missing)
+{
+    int r = 0;
+    size_t j = 0;
+    for (size_t i = 0; r == 0 && i < here->count; i++) {
+        while (j < there->count && by_id(&there->items[j], &here->items[i]) < 0)
+            j++;
+        if (j == there->count || by_id(&there->items[j], &here->items[i]) != 0)
+            r = ids_add(&here->items[i], ret_missing);
+    }
+    return r;
+}
+
+struct changes {
+    struct ids directories;
+    struct ids fresh;
+    struct ids gone;
+};
+
+static int find_changes(struct catalog *c, void *arg)
+{
+    struct changes *changes = arg;
+    cleanup_ids struct ids rows = {0};
+    changes->fresh.count = changes->gone.count = 0;
+    int rc = ids_of_rows(c, &rows);
+    if (rc == 0)
+        rc = ids_missing(&changes->directories, &rows, &changes->fresh);
+    if (rc == 0)
+        rc = ids_missing(&rows, &changes->directories, &changes->gone);
+    return rc;
+}
+
+static int take_changes(struct catalog *c, void *arg)
+{
+    struct changes *changes = arg;
+    cleanup_close int runs_fd = db_open_runs(c);
+    int rc = find_changes(c, changes);
+    for (size_t i = 0; rc == 0 && i < changes->gone.count; i++)
+        rc = runs_remove(c, &changes->gone.items[i]);
+    for (size_t i = 0; rc == 0 && i < changes->fresh.count; i++) {
+        int r = take_run(c, runs_fd, &changes->fresh.items[i]);
+        rc = MAX(r, 0); /* a damaged one is passed over */
+    }
+    return rc;
+}
+
+int catalog_sync(struct catalog *c, nacre_error *err)
+{
+    struct changes changes = {0};
+    cleanup_close int runs_fd = db_open_runs(c);
+    int r = 0;
+    if (runs_fd < 0 && runs_fd != -ENOENT)
+        r = err_sys(err, NACRE_EIO, -runs_fd, "runs", "cannot open the directory of runs");
+    else if (ids_of_directories(runs_fd, &changes.directories) != 0)
+        r = err_set(err, NACRE_EIO, "cannot read the directory of runs");
+    if (r == 0)
+        r = db_read(c, find_changes, &changes, err);
+    if (r == 0 && (changes.fresh.count > 0 || changes.gone.count > 0))
+        r = db_write(c, take_changes, &changes, err);
+    ids_done(&changes.directories);
+    ids_done(&changes.fresh);
+    ids_done(&changes.gone);
+    return r;
+}
+
+/* -- All of them ---------------------------------------------------------------------------------
+ */
+
+static int drop_gone(struct catalog *c, int runs_fd)
+{
+    cleanup_ids struct ids rows = {0}, directories = {0}, gone = {0};
+    int rc = ids_of_rows(c, &rows);
+    if (rc == 0)
+        rc = ids_of_directories(runs_fd, &directories);
+    if (rc == 0)
+        rc = ids_missing(&rows, &directories, &gone);
+    for (size_t i = 0; rc == 0 && i < gone.count; i++)
+        rc = runs_remove(c, &gone.items[i]);
+    return rc;
+}
+
+int rebuild_all(struct catalog *c, uint32_t *ret_count)
+{
+    cleanup_close int runs_fd = db_open_runs(c);
+    struct walk walk = {.c = c, .runs_fd = runs_fd};
+    if (runs_fd < 0 && runs_fd != -ENOENT)
+        return SQLITE_IOERR;
+    int r = runs_fd < 0 ? 0 : run_each(runs_fd, walk_run, &walk);
+    if (r == 0)
+        r = drop_gone(c, runs_fd);
+    *ret_count = walk.count;
+    return r < 0 ? SQLITE_IOERR : r;
+}
+
+static int rebuild_op(struct catalog *c, void *arg)
+{
+    return rebuild_all(c, arg);
+}
+
+int catalog_rebuild(struct catalog *c, nacre_error *err)
+{
+    uint32_t count = 0;
+    int r = db_write(c, rebuild_op, &count, err);
+    return r < 0 ? r : (int)count;
+}
+
+struct refreshing {
+    const nacre_id *id;
+    int result; /* of looking at the directory */
+};
+
+static int refresh_op(struct catalog *c, void *arg)
+{
+    struct refreshing *refreshing = arg;
+    cleanup_close int runs_fd = db_open_runs(c);
+    int r = runs_fd < 0 ? NACRE_ENOTFOUND : take_run(c, runs_fd, refreshing->id);
+    refreshing->result = r < 0 ? r : 0;
+    if (r == NACRE_ENOTFOUND)
+        return runs_remove(c, (void *)refreshing->id);
+    return r > 0 ? r : 0;
+}
+
+int catalog_refresh(struct catalog *c, const nacre_id *run, nacre_error *err)
+{
+    struct refreshing refreshing = {.id = run};
+    int r = db_write(c, refresh_op, &refreshing, err);
+    if (r < 0 || refreshing.result == 0)
+        return r;
+    if (refreshing.result == NACRE_ENOTFOUND)
+        return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%s\"", nacre_id_short(run).s);
+    return err_set(err, refreshing.result, "the directory of shell %s cannot be read",
+                   nacre_id_short(run).s);
+}

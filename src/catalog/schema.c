@@ -1,0 +1,105 @@
+#include "catalog/schema.h"
+
+#include <stdio.h>
+
+/*
+ * Numbers of outcomes, trees and lifetimes are those of <nacre/record.h> and <nacre/command.h>;
+ * ids are blobs of 16 bytes; times are milliseconds since the epoch. The wide columns of runs
+ * stand last, so that counting does not read them.
+ */
+static const char version_1[] =
+    "CREATE TABLE sessions ("
+    " id BLOB PRIMARY KEY,"
+    " pid INTEGER NOT NULL,"
+    " start INTEGER NOT NULL,"
+    " boot BLOB NOT NULL,"
+    " pid_ns INTEGER NOT NULL,"
+    " opened_ms INTEGER NOT NULL,"
+    " closed_ms INTEGER NOT NULL,"
+    " name TEXT NOT NULL,"
+    " cwd TEXT NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE runs ("
+    " seq INTEGER PRIMARY KEY,"
+    " id BLOB NOT NULL UNIQUE,"
+    " session BLOB NOT NULL,"
+    " started_ms INTEGER NOT NULL,"
+    " exited_ms INTEGER NOT NULL,"
+    " lifetime INTEGER NOT NULL,"
+    " outcome INTEGER NOT NULL,"
+    " tree INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL,"
+    " log_bytes INTEGER NOT NULL,"
+    " read_to INTEGER NOT NULL,"
+    " background INTEGER NOT NULL,"
+    " final INTEGER NOT NULL,"
+    " name TEXT NOT NULL,"
+    " cwd TEXT NOT NULL,"
+    " description TEXT NOT NULL,"
+    " command TEXT NOT NULL,"
+    " state BLOB"
+    ") STRICT;"
+    "CREATE INDEX runs_by_start ON runs (started_ms);"
+    "CREATE INDEX runs_by_session ON runs (session, started_ms);"
+    "CREATE INDEX runs_open ON runs (started_ms) WHERE final = 0;"
+    "CREATE INDEX runs_by_name ON runs (name, started_ms) WHERE name <> '';"
+
+    "CREATE TABLE owed ("
+    " run BLOB PRIMARY KEY,"
+    " session BLOB NOT NULL,"
+    " offered INTEGER NOT NULL,"
+    " repeated INTEGER NOT NULL"
+    ") STRICT, WITHOUT ROWID;"
+    "CREATE INDEX owed_by_session ON owed (session);";
+
+static const char *const steps[] = {version_1};
+
+const struct schema catalog_schema = {
+    .application_id = 0x6e616372, /* "nacr" */
+    .version = sizeof steps / sizeof steps[0],
+    .steps = steps,
+};
+
+static int query_number(sqlite3 *db, const char *sql, int *ret_number)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
+    if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW)
+        *ret_number = sqlite3_column_int(stmt, 0);
+    int finished = sqlite3_finalize(stmt);
+    return rc != SQLITE_OK ? rc : finished;
+}
+
+int schema_look(sqlite3 *db, const struct schema *schema, enum schema_state *ret_state)
+{
+    int id = 0, version = 0, tables = 0;
+    int rc = query_number(db, "PRAGMA application_id", &id);
+    if (rc == SQLITE_OK)
+        rc = query_number(db, "PRAGMA user_version", &version);
+    if (rc == SQLITE_OK)
+        rc = query_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
+    if (rc != SQLITE_OK)
+        return rc;
+    if (id == schema->application_id && version >= 0)
+        *ret_state = version > schema->version   ? SCHEMA_NEWER
+                     : version < schema->version ? SCHEMA_OLDER
+                                                 : SCHEMA_CURRENT;
+    else
+        *ret_state = id == 0 && version == 0 && tables == 0 ? SCHEMA_EMPTY : SCHEMA_FOREIGN;
+    return SQLITE_OK;
+}
+
+int schema_bring_up(sqlite3 *db, const struct schema *schema)
+{
+    char sql[96];
+    int version = 0;
+    int rc = query_number(db, "PRAGMA user_version", &version);
+    for (; rc == SQLITE_OK && version < schema->version; version++)
+        rc = sqlite3_exec(db, schema->steps[version], NULL, NULL, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             schema->application_id, schema->version);
+    return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}

@@ -26,7 +26,8 @@ typedef enum nacre_code {
     NACRE_EUNSUPPORTED = -11, /* this kernel, backend or kind of shell cannot do that */
     NACRE_ECLOSED = -12,      /* the shell takes no input: exited, or started without */
     NACRE_EFORKED = -13,      /* the handle belongs to the process that opened it */
-    NACRE_EBUSY = -14         /* something else is in the way just now; try again */
+    NACRE_EBUSY = -14,        /* something else is in the way just now; try again */
+    NACRE_EFORBIDDEN = -15    /* the shell belongs to another session; see session.h */
 } nacre_code;
 
 typedef struct nacre_error {

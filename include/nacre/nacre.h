@@ -4,9 +4,11 @@
 
 #include <nacre/backend.h>
 #include <nacre/command.h>
+#include <nacre/completion.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/record.h>
+#include <nacre/registry.h>
 #include <nacre/session.h>
 #include <nacre/settings.h>
 #include <nacre/version.h>

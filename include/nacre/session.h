@@ -11,7 +11,10 @@
  * A session belongs to the process that opened it: in a forked child every call fails with
  * NACRE_EFORKED, and nacre_close() only frees memory.
  *
- * Where a function takes an id, any shell in the home is meant, whichever session started it.
+ * Where a function takes an id, the shells of this session are meant, and what a session that has
+ * ended left behind: that may be read, but not fed, killed or removed. A shell of another session
+ * that lives is NACRE_EFORBIDDEN. A session opened for a person may do everything with all shells
+ * of its user. A kept shell whose session has ended can be made one's own with nacre_adopt().
  */
 #ifndef NACRE_SESSION_H
 #define NACRE_SESSION_H
@@ -41,19 +44,20 @@ typedef struct nacre_options {
                            library or program, else the installed one */
     const nacre_backend *backend; /* NULL = local; must outlive the session */
     int64_t grace_ms;             /* between SIGTERM and SIGKILL; < 0 = the setting */
-    uint64_t quota;               /* bytes of output kept per shell; 0 = the setting; at least
-                                     256 KiB */
-    nacre_tier tier;              /* the best containment to try; NACRE_TIER_CGROUP = any.
-                                     The setting lowers it further */
-    int single; /* 1 = this session starts few commands: no keeper is kept warm for the
-                   next one */
-    const nacre_settings *settings; /* copied; NULL = loaded from file and environment, and what
-                                       is wrong there is an error */
+    uint64_t quota;  /* bytes of output kept per shell; 0 = the setting; at least 256 KiB */
+    nacre_tier tier; /* the best containment to try; NACRE_TIER_CGROUP = any.
+                        $NACRE_TIER (cgroup, subreaper, group) lowers it further */
+    int single;      /* 1 = this session starts few commands: no keeper is kept warm for the
+                        next one */
+    const nacre_settings *settings; /* copied; NULL = the file and the environment (settings.h) */
+    const char *name; /* what people call the session; one of the same name gets what this one
+                         could not deliver. NULL = $NACRE_SESSION, "" = none */
+    int person;       /* 1 = it acts for a person, who may see and end all of their shells */
 } nacre_options;
 
-#define NACRE_OPTIONS_INIT                                                               \
-    {                                                                                    \
-        sizeof(nacre_options), NULL, NULL, NULL, NULL, -1, 0, NACRE_TIER_CGROUP, 0, NULL \
+#define NACRE_OPTIONS_INIT                                                                        \
+    {                                                                                             \
+        sizeof(nacre_options), NULL, NULL, NULL, NULL, -1, 0, NACRE_TIER_CGROUP, 0, NULL, NULL, 0 \
     }
 
 /*
@@ -65,9 +69,11 @@ NACRE_API int nacre_open(const nacre_options *options, nacre_session **ret_sessi
                          nacre_error *reterr);
 
 /*
- * Closes a session: kills its NACRE_LIFE_SESSION shells, all at once within one grace, waits for
- * the proof, and frees the session in any case. Returns how many shells could not be ended (0 is
- * the normal case). No other thread may be using the session. NULL is ignored.
+ * Closes a session: no shell starts any more (NACRE_ECLOSED), starts that are under way are waited
+ * for, the NACRE_LIFE_SESSION shells are killed, all at once within one grace, the proof is
+ * awaited, and the session is freed in any case. Returns how many shells could not be ended (0 is
+ * the normal case); reterr then names them. Completions nobody took stay for a later session. No
+ * other thread may begin to use the session. NULL is ignored.
  */
 NACRE_API int nacre_close(nacre_session *session, nacre_error *reterr);
 
@@ -88,6 +94,15 @@ NACRE_API int nacre_session_home(nacre_session *session, const char **ret_path,
  * Starts a command and returns once it runs, or with NACRE_ESTART, stage and errno once it is
  * known that it cannot; then there is no id. ret_watch may be NULL; else *ret_watch is a watch
  * from the first byte on, owned by the caller.
+ *
+ * A background command takes one of the session's places (the setting `shells`, 8): when all are
+ * taken, NACRE_ELIMIT names the shells that have them. Exactly that many run, whichever threads
+ * start them.
+ *
+ * With a name the start is idempotent: if a shell of that name runs with the same command and
+ * directory, its id is returned, and the result is 1. If what runs under the name is another
+ * command, NACRE_EBUSY says so, or it is ended first if the command says replace. Names are those
+ * of the session's own shells, and for kept shells those of all kept ones.
  */
 NACRE_API int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *ret_id,
                           nacre_watch **ret_watch, nacre_error *reterr);
@@ -209,16 +224,6 @@ NACRE_API int nacre_remove(nacre_session *session, const nacre_id *id, nacre_err
  */
 NACRE_API int64_t nacre_input(nacre_session *session, const nacre_id *id, const void *data,
                               size_t size, int eof, int64_t timeout_ms, nacre_error *reterr);
-
-/* Called for each shell, oldest first; a result other than 0 ends the list. */
-typedef int nacre_list_fn(const nacre_record *record, void *userdata);
-
-/*
- * Lists shells: all in the home, or only those that have no outcome or still linger. The record
- * is borrowed for the call. Returns 0, or what fn did.
- */
-NACRE_API int nacre_list(nacre_session *session, int only_alive, nacre_list_fn *fn, void *userdata,
-                         nacre_error *reterr);
 
 NACRE_END_DECLS
 

@@ -49,7 +49,7 @@ typedef enum nacre_setting {
     NACRE_SETTING_STDOUT_LINES,       /* likewise of stdout; 20 */
     NACRE_SETTING_SHELL,              /* a text: path or name; "" = bash, else sh */
     NACRE_SETTING_HISTORY,            /* a switch: ended shells outlive their session; on */
-    NACRE_SETTING_AUDIT,              /* a switch: commands are noted in a log; off */
+    NACRE_SETTING_AUDIT,              /* a switch: commands are noted in a log; on */
     NACRE_SETTING_ENV_ALLOW,          /* a list: variables that commands get, secret or not */
     NACRE_SETTING_ENV_DENY,           /* a list: variables that they never inherit */
     NACRE_SETTING_STRUCTURED,         /* a switch: structuredContent in answers of MCP; off */

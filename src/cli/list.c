@@ -95,8 +95,9 @@ static int print_line(const nacre_record *record, struct listing *l)
     return STATUS_OK;
 }
 
-static int each(const nacre_record *record, void *userdata)
+static int each(const nacre_listed *listed, void *userdata)
 {
+    const nacre_record *record = listed->record;
     struct listing *l = userdata;
     l->count++;
     if (!l->array)
@@ -105,6 +106,16 @@ static int each(const nacre_record *record, void *userdata)
     if (!value || json_array_append_new(l->array, value) < 0)
         return failure("out of memory");
     return STATUS_OK;
+}
+
+static int list_shells(nacre_session *session, const struct list_options *o, struct listing *l,
+                       nacre_error *error)
+{
+    nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
+    options.which = NACRE_LIST_HOME;
+    options.only_alive = !o->all;
+    options.details = l->array != NULL;
+    return nacre_list(session, &options, each, l, error);
 }
 
 static int list_lines(nacre_session *session, const struct list_options *o)
@@ -117,7 +128,7 @@ static int list_lines(nacre_session *session, const struct list_options *o)
     if (person)
         printf("%s%-*s %-*s %*s %*s  COMMAND%s\n", l.paint.dim, STATUS_WIDTH, "STATUS",
                NACRE_ID_SHORT_DIGITS, "ID", AGE_WIDTH, "AGE", BYTES_WIDTH, "BYTES", l.paint.off);
-    int r = nacre_list(session, !o->all, each, &l, &error);
+    int r = list_shells(session, o, &l, &error);
     if (r < 0)
         return library_failure(&error);
     if (person && l.count == 0 && r == STATUS_OK)
@@ -131,7 +142,7 @@ static int list_json(nacre_session *session, const struct list_options *o)
     struct listing l = {.array = json_array()};
     if (!l.array)
         return failure("out of memory");
-    int r = nacre_list(session, !o->all, each, &l, &error);
+    int r = list_shells(session, o, &l, &error);
     if (r == STATUS_OK)
         return print_json(l.array);
     json_decref(l.array);

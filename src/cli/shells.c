@@ -9,6 +9,7 @@ int open_session(nacre_session **ret_session)
     nacre_options options = NACRE_OPTIONS_INIT;
     nacre_error error = NACRE_ERROR_INIT;
     options.single = 1;
+    options.person = 1;
     return nacre_open(&options, ret_session, &error) < 0 ? library_failure(&error) : STATUS_OK;
 }
 

@@ -63,7 +63,7 @@ const struct setting setting_table[SETTING_COUNT] = {
         "what reads commands; if empty, bash if there is one, else sh"},
     [NACRE_SETTING_HISTORY] = {"history", SWITCH, "on", NULL,
         "ended shells are kept after their session"},
-    [NACRE_SETTING_AUDIT] = {"audit", SWITCH, "off", NULL,
+    [NACRE_SETTING_AUDIT] = {"audit", SWITCH, "on", NULL,
         "every command is noted in a log"},
     [NACRE_SETTING_ENV_ALLOW] = {"env_allow", LIST, "", NULL,
         "variables that commands inherit although their names say secret"},

@@ -1,5 +1,5 @@
-/* Sessions: the public functions, checked and handed to the backend. */
-#include <nacre/session.h>
+/* Sessions: opened, closed, and the public functions that go straight to the backend. */
+#include "shell/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "config/settings.h"
 #include "run/log.h"
-#include "shell/session.h"
 #include "sys/host.h"
 
 static int check_options(const nacre_options *options, nacre_error *err)
@@ -39,17 +38,33 @@ static void take_ops(nacre_session *s, const nacre_backend *backend)
     s->self = backend->self;
 }
 
-static int take_settings(nacre_session *s, const nacre_settings *settings, nacre_error *err)
+int64_t session_setting(const nacre_session *s, nacre_setting setting)
 {
-    return settings ? nacre_settings_copy(settings, &s->settings, err)
-                    : nacre_settings_load(NULL, &s->settings, err);
+    return nacre_settings_number(s->settings, setting);
+}
+
+static int take_settings(nacre_session *s, const nacre_options *options, nacre_error *err)
+{
+    return options->settings ? nacre_settings_copy(options->settings, &s->settings, err)
+                             : nacre_settings_load(NULL, &s->settings, err);
+}
+
+/* The name and the place by which a later session finds what this one left. */
+static int take_names(nacre_session *s, const nacre_options *options)
+{
+    const char *name = options->name ? options->name : getenv("NACRE_SESSION");
+    s->name = strdup(name ? name : "");
+    s->cwd = options->cwd ? strdup(options->cwd) : getcwd(NULL, 0);
+    if (!s->cwd)
+        s->cwd = strdup(""); /* removed, or out of reach */
+    return s->name && s->cwd ? 0 : -ENOMEM;
 }
 
 /* What the options do not say, the settings do. */
 static struct local_options local_options(const nacre_session *s, const nacre_options *options)
 {
     const nacre_settings *settings = s->settings;
-    nacre_tier tier = (nacre_tier)nacre_settings_number(settings, NACRE_SETTING_TIER);
+    nacre_tier tier = (nacre_tier)session_setting(s, NACRE_SETTING_TIER);
     return (struct local_options){
         .home = options->home ? options->home : settings_text_or_null(settings, NACRE_SETTING_HOME),
         .cwd = options->cwd,
@@ -57,20 +72,80 @@ static struct local_options local_options(const nacre_session *s, const nacre_op
                                   : settings_text_or_null(settings, NACRE_SETTING_KEEPER),
         .shell = settings_text_or_null(settings, NACRE_SETTING_SHELL),
         .secrets = settings_secret_rules(settings),
-        .grace_ms = options->grace_ms >= 0 ? options->grace_ms
-                                           : nacre_settings_number(settings, NACRE_SETTING_GRACE),
-        .quota = options->quota ? options->quota
-                                : (uint64_t)nacre_settings_number(settings, NACRE_SETTING_QUOTA),
+        .session_name = s->name,
+        .session_cwd = s->cwd,
+        .grace_ms =
+            options->grace_ms >= 0 ? options->grace_ms : session_setting(s, NACRE_SETTING_GRACE),
+        .quota =
+            options->quota ? options->quota : (uint64_t)session_setting(s, NACRE_SETTING_QUOTA),
         .tier = MAX(options->tier, tier),
         .session = s->id,
         .single = options->single,
+        .fleeting = !session_setting(s, NACRE_SETTING_HISTORY),
     };
 }
 
-static void free_session(nacre_session *s)
+static int open_local(nacre_session *s, const nacre_options *options, nacre_error *err)
 {
+    nacre_backend backend;
+    struct local_options local = local_options(s, options);
+    struct books_owner owner = {.session = s->id, .name = s->name, .cwd = s->cwd};
+    int r = local_new(&local, &backend, err);
+    if (r < 0)
+        return r;
+    take_ops(s, &backend);
+    s->books = books_new(&owner);
+    if (session_setting(s, NACRE_SETTING_AUDIT))
+        s->audit = audit_new(&s->id);
+    return s->books ? 0 : err_set(err, NACRE_ENOMEM, "out of memory");
+}
+
+static void session_free(nacre_session *s, bool forked)
+{
+    books_free(s->books, forked);
+    audit_free(s->audit);
+    registry_free(s->registry);
     nacre_settings_free(s->settings);
+    close_fd(&s->bell_fd);
+    close_fd(&s->due_fd);
+    close_fd(&s->tick_fd);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->naming);
+    pthread_cond_destroy(&s->changed);
+    free(s->name);
+    free(s->cwd);
     free(s);
+}
+
+static int session_init(nacre_session *s, const nacre_options *options, nacre_error *err)
+{
+    s->owner = getpid();
+    s->person = options->person;
+    s->bell_fd = s->due_fd = s->tick_fd = -EBADF;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->naming, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    int e = host_random(&s->id, sizeof s->id);
+    if (e < 0)
+        return err_sys(err, NACRE_EIO, -e, "random", "no random bytes for an id");
+    s->registry = registry_new();
+    if (!s->registry || take_names(s, options) < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    int r = take_settings(s, options, err);
+    if (r < 0)
+        return r;
+    s->is_local = !options->backend;
+    if (s->is_local)
+        return open_local(s, options, err);
+    take_ops(s, options->backend);
+    return 0;
+}
+
+int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err)
+{
+    const char *home;
+    int r = local_home(s->self, &home, NULL, err);
+    return r < 0 ? r : books_open(s->books, home, write, ret_catalog, err);
 }
 
 int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_error *reterr)
@@ -83,38 +158,55 @@ int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_
     nacre_session *s = calloc(1, sizeof *s);
     if (!s)
         return err_set(reterr, NACRE_ENOMEM, "out of memory");
-    s->owner = getpid();
-    r = take_settings(s, options->settings, reterr);
+    r = session_init(s, options, reterr);
     if (r < 0) {
-        free_session(s);
+        if (s->self && s->is_local)
+            s->ops.close(s->self, 1, reterr);
+        session_free(s, true);
         return r;
     }
-    int e = host_random(&s->id, sizeof s->id);
-    if (e < 0) {
-        free_session(s);
-        return err_sys(reterr, NACRE_EIO, -e, "random", "no random bytes for an id");
-    }
-    nacre_backend backend;
-    struct local_options local = local_options(s, options);
-    s->is_local = !options->backend;
-    r = s->is_local ? local_new(&local, &backend, reterr) : 0;
-    if (r < 0) {
-        free_session(s);
-        return r;
-    }
-    take_ops(s, s->is_local ? &backend : options->backend);
     *ret_session = s;
     return 0;
+}
+
+/* Nothing starts any more, and nothing is half started. */
+static void stop_starting(nacre_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    while (s->starting > 0)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Where something has to be forgotten, if the session keeps no history and has any. */
+static char *fleeting_home(nacre_session *s)
+{
+    const char *home;
+    bool fleeting = s->books && !session_setting(s, NACRE_SETTING_HISTORY);
+    return fleeting && local_home(s->self, &home, NULL, NULL) == 0 ? strdup(home) : NULL;
 }
 
 int nacre_close(nacre_session *session, nacre_error *reterr)
 {
     if (!session)
         return 0;
+    nacre_error spare;
+    bool forked = session->owner != getpid();
     int survivors = 0;
+    if (!forked) {
+        stop_starting(session);
+        retention_now_and_then(session);
+    }
+    char *home = fleeting_home(session);
     if (session->ops.close)
-        survivors = session->ops.close(session->self, session->owner != getpid(), reterr);
-    free_session(session);
+        survivors = session->ops.close(session->self, forked, reterr ? reterr : &spare);
+    if (!forked && session->books)
+        books_close(session->books);
+    if (!forked && home)
+        retention_forget(home, &session->id);
+    free(home);
+    session_free(session, forked);
     return survivors;
 }
 
@@ -139,23 +231,18 @@ int session_check(const nacre_session *s, nacre_error *err)
     return 0;
 }
 
-static int check_id(const nacre_session *s, const nacre_id *id, nacre_error *err)
+static int check_id(nacre_session *s, const nacre_id *id, bool change, nacre_error *err)
 {
     int r = session_check(s, err);
-    return r == 0 && !id ? err_set(err, NACRE_EINVAL, "the id is NULL") : r;
+    if (r == 0 && !id)
+        r = err_set(err, NACRE_EINVAL, "the id is NULL");
+    return r < 0 ? r : scope_check(s, id, change, err);
 }
 
-static int unsupported(const nacre_session *s, const char *what, nacre_error *err)
+int session_unsupported(const nacre_session *s, const char *what, nacre_error *err)
 {
     return err_set(err, NACRE_EUNSUPPORTED, "the %s backend cannot %s", s->ops.name, what);
 }
-
-/* A backend may count on an error to fill in. */
-#define CALL(s, fn, ...)                                                \
-    ({                                                                  \
-        nacre_error spare_;                                             \
-        (s)->ops.fn((s)->self, __VA_ARGS__, reterr ? reterr : &spare_); \
-    })
 
 int nacre_session_home(nacre_session *session, const char **ret_path, const char **ret_note,
                        nacre_error *reterr)
@@ -164,15 +251,8 @@ int nacre_session_home(nacre_session *session, const char **ret_path, const char
     if (r < 0)
         return r;
     if (!session->is_local)
-        return unsupported(session, "tell its home", reterr);
+        return session_unsupported(session, "tell its home", reterr);
     return local_home(session->self, ret_path, ret_note, reterr);
-}
-
-int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *ret_id,
-                nacre_watch **ret_watch, nacre_error *reterr)
-{
-    int r = session_check(session, reterr);
-    return r < 0 ? r : CALL(session, create, command, ret_id, ret_watch);
 }
 
 int nacre_find(nacre_session *session, const char *prefix, nacre_id *ret_id, nacre_error *reterr)
@@ -186,21 +266,21 @@ int nacre_find(nacre_session *session, const char *prefix, nacre_id *ret_id, nac
                        "\"%.40s\" is no id: give 4 to 32 lowercase hex digits",
                        prefix ? prefix : "");
     if (!session->ops.find)
-        return unsupported(session, "look ids up", reterr);
+        return session_unsupported(session, "look ids up", reterr);
     return CALL(session, find, prefix, ret_id);
 }
 
 int nacre_get(nacre_session *session, const nacre_id *id, nacre_record *ret_record,
               nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
-    return r < 0 ? r : CALL(session, get, id, ret_record);
+    int r = check_id(session, id, false, reterr);
+    return r < 0 ? r : ends_look(session, id, ret_record, reterr);
 }
 
 int64_t nacre_read(nacre_session *session, const nacre_id *id, uint64_t *cursor, unsigned streams,
                    void *buf, size_t size, nacre_piece *ret_piece, nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
+    int r = check_id(session, id, false, reterr);
     if (r < 0)
         return r;
     if (!(streams & NACRE_BOTH) || size == 0)
@@ -211,55 +291,66 @@ int64_t nacre_read(nacre_session *session, const nacre_id *id, uint64_t *cursor,
 int nacre_watch_open(nacre_session *session, const nacre_id *id, uint64_t offset,
                      nacre_watch **ret_watch, nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
+    int r = check_id(session, id, false, reterr);
     if (r < 0)
         return r;
     if (!session->ops.watch)
-        return unsupported(session, "watch shells", reterr);
+        return session_unsupported(session, "watch shells", reterr);
     return CALL(session, watch, id, offset, ret_watch);
 }
 
 int nacre_kill(nacre_session *session, const nacre_id *id, const nacre_kill_options *options,
                nacre_kill_result *ret_result, nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
-    return r < 0 ? r : CALL(session, kill, id, options, ret_result);
+    nacre_kill_result unused;
+    ret_result = ret_result ? ret_result : &unused;
+    int r = check_id(session, id, true, reterr);
+    if (r < 0)
+        return r;
+    r = CALL(session, kill, id, options, ret_result);
+    if (r >= 0) {
+        audit_kill(session->audit, id, options, ret_result);
+        ends_look(session, id, NULL, NULL);
+    }
+    return r;
 }
 
 int nacre_release(nacre_session *session, const nacre_id *id, nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
-    return r < 0 ? r : CALL(session, release, id);
+    int r = check_id(session, id, true, reterr);
+    if (r == NACRE_ENOTFOUND)
+        return 0;
+    if (r == 0)
+        r = CALL(session, release, id);
+    if (r == 0)
+        ends_look(session, id, NULL, NULL);
+    return r;
 }
 
 int nacre_remove(nacre_session *session, const nacre_id *id, nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
+    struct catalog *catalog;
+    int r = check_id(session, id, true, reterr);
     if (r < 0)
         return r;
     if (!session->ops.remove)
-        return unsupported(session, "forget shells", reterr);
-    return CALL(session, remove, id);
+        return session_unsupported(session, "forget shells", reterr);
+    r = CALL(session, remove, id);
+    if (r == 0) {
+        registry_remove(session->registry, id);
+        if (session_catalog(session, false, &catalog, NULL) == 0)
+            catalog_remove_run(catalog, id, NULL);
+    }
+    return r;
 }
 
 int64_t nacre_input(nacre_session *session, const nacre_id *id, const void *data, size_t size,
                     int eof, int64_t timeout_ms, nacre_error *reterr)
 {
-    int r = check_id(session, id, reterr);
+    int r = check_id(session, id, true, reterr);
     if (r < 0)
         return r;
     if (!session->ops.input)
-        return unsupported(session, "take input", reterr);
+        return session_unsupported(session, "take input", reterr);
     return CALL(session, input, id, data, size, eof, timeout_ms);
-}
-
-int nacre_list(nacre_session *session, int only_alive, nacre_list_fn *fn, void *userdata,
-               nacre_error *reterr)
-{
-    int r = session_check(session, reterr);
-    if (r < 0)
-        return r;
-    if (!session->ops.list)
-        return unsupported(session, "list shells", reterr);
-    return CALL(session, list, only_alive, fn, userdata);
 }

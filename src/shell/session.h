@@ -1,21 +1,109 @@
-/* What the files of this layer share of a session. */
+/*
+ * What the files of this layer share of a session.
+ *
+ *   session.c      open, close, and the public functions that go straight to the backend
+ *   start.c        starting: places, foreground and background; names.c with a name
+ *   ends.c         hearing how shells end
+ *   scope.c        whose shells are whose
+ *   list.c         lists, counts, sessions
+ *   reading.c      cursors
+ *   completion.c   offers
+ *   retention.c    what is removed, and when
+ *   registry.c     the session's shells in memory; books.c its part of the catalog
+ */
 #ifndef NACRE_SHELL_SESSION_H
 #define NACRE_SHELL_SESSION_H
 
+#include <nacre/registry.h>
 #include <nacre/session.h>
+#include <nacre/settings.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "shell/audit.h"
+#include "shell/books.h"
+#include "shell/registry.h"
 
 struct nacre_session {
     pid_t owner; /* the process that opened it */
     nacre_id id;
     bool is_local;
-    nacre_settings *settings; /* never NULL; read from any thread */
+    bool person;
+    char *name; /* "" = none */
+    char *cwd;  /* where it was opened, or what the options say */
+    nacre_settings *settings;
     nacre_backend_ops ops;
     void *self;
+    struct registry *registry;
+    struct books *books; /* NULL = the backend keeps none */
+    struct audit *audit; /* NULL = off */
+
+    pthread_mutex_t lock;   /* over the rest */
+    pthread_cond_t changed; /* a start is over */
+    size_t starting;
+    bool closing;
+    bool claimed; /* what earlier sessions left was looked for */
+    int64_t swept_ms;
+    bool due;    /* completions may be pending */
+    int bell_fd; /* what nacre_completion_fd() gave out: an epoll of the bell and the next two */
+    int due_fd;  /* readable while due */
+    int tick_fd; /* a timer */
+    bool ticking;
+
+    pthread_mutex_t naming; /* one named start at a time */
 };
 
 /* NACRE_EFORKED in a forked child. */
 int session_check(const nacre_session *s, nacre_error *err);
+int session_unsupported(const nacre_session *s, const char *what, nacre_error *err);
+
+/* The catalog of the home, for reading, or with this session in it for writing. NACRE_ENOTFOUND if
+ * there is none and it would only be read. */
+int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err);
+
+int64_t session_setting(const nacre_session *s, nacre_setting setting);
+
+/* Calls a function of the backend, which may count on an error to fill in. */
+#define CALL(s, fn, ...)                                                \
+    ({                                                                  \
+        nacre_error spare_;                                             \
+        (s)->ops.fn((s)->self, __VA_ARGS__, reterr ? reterr : &spare_); \
+    })
+
+/* start.c, names.c: nacre_start() without and with a name. */
+int start_unnamed(nacre_session *s, const nacre_command *command, nacre_id *ret_id,
+                  nacre_watch **ret_watch, nacre_error *reterr);
+int names_start(nacre_session *s, const nacre_command *command, nacre_id *ret_id,
+                nacre_watch **ret_watch, nacre_error *err);
+
+/* ends.c: takes in what was rung, and looks at those that have been silent for long. */
+void ends_hear(nacre_session *s);
+/* Looks at one now; the record, if not NULL, is filled. */
+int ends_look(nacre_session *s, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr);
+/* Looks at every shell that was alive when last heard of. */
+void ends_look_at_all(nacre_session *s);
+/* Takes in what a record says. */
+void ends_note(nacre_session *s, const nacre_record *record);
+/* Writes what the run directory says into the catalog. */
+void ends_shelve(nacre_session *s, const nacre_id *id);
+
+/* scope.c: whether the session may read (or, with change, feed, kill and remove) a shell. */
+int scope_check(nacre_session *s, const nacre_id *id, bool change, nacre_error *err);
+
+bool scope_session_lives(const struct catalog_session *row);
+
+/* completion.c: one is due. */
+void completion_ring(nacre_session *s);
+/* One will be. */
+void completion_expect(nacre_session *s);
+/* The end of a shell was shown: its completion is delivered. */
+int completion_told(nacre_session *s, const nacre_id *id, nacre_error *err);
+int completion_count(nacre_session *s);
+
+/* retention.c: a little of it, if it is time. */
+void retention_now_and_then(nacre_session *s);
+/* Removes what a session that is over was not to leave. */
+void retention_forget(const char *home, const nacre_id *session);
 
 #endif

@@ -41,6 +41,8 @@ int nacre_run(nacre_session *session, const nacre_command *command, int64_t wait
             r = nacre_get(session, &id, ret_record, reterr);
     }
     nacre_watch_close(watch);
+    if (r == 0)
+        ends_note(session, ret_record);
     return r < 0 ? r : waited;
 }
 
@@ -136,6 +138,11 @@ int nacre_wait(nacre_session *session, const nacre_id *ids, size_t count, nacre_
         return r;
     if (!ids || count == 0)
         return err_set(reterr, NACRE_EINVAL, "no shell to wait for");
+    for (size_t i = 0; i < count; i++) {
+        r = scope_check(session, &ids[i], false, reterr);
+        if (r < 0)
+            return r;
+    }
     int64_t deadline = clock_deadline(timeout_ms);
     if (mode == NACRE_WAIT_ALL || count == 1)
         r = wait_all(session, ids, count, deadline, &index, reterr);

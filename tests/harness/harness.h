@@ -170,6 +170,7 @@ const char *cgroup_mount(void);
 
 /* -- Shells ---------------------------------------------------------------------------------- */
 
+/* For a person: it may do everything with the shells of other sessions too. */
 nacre_session *open_session(void);
 nacre_session *open_options(const nacre_options *options);
 void close_session(nacre_session *session);
@@ -192,6 +193,9 @@ const char *scattered(const char *mark);
 
 nacre_id start_command(nacre_session *session, const nacre_command *command);
 nacre_id start_text(nacre_session *session, const char *text);
+
+/* All shells of the home; fails with ERR. */
+int list_home(nacre_session *session, bool only_alive, nacre_list_fn *fn, void *userdata);
 
 nacre_record record_of(nacre_session *session, const nacre_id *id);
 const char *status_of(nacre_session *session, const nacre_id *id); /* as nacre_status() */

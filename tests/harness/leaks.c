@@ -126,8 +126,9 @@ static void collect_ids(const char *home, void *arg)
         closedir(d);
 }
 
-static int print_alive(const nacre_record *record, void *arg)
+static int print_alive(const nacre_listed *listed, void *arg)
 {
+    const nacre_record *record = listed->record;
     nacre_id_text id = nacre_id_short(&record->id);
     char status[64];
 
@@ -144,7 +145,7 @@ static void print_alive_of(const char *home, void *arg)
     options.home = home;
     if (nacre_open(&options, &session, NULL) < 0)
         return;
-    nacre_list(session, 1, print_alive, arg, NULL);
+    list_home(session, true, print_alive, arg);
     nacre_close(session, NULL);
 }
 

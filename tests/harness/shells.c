@@ -15,7 +15,19 @@ nacre_session *open_options(const nacre_options *options)
 
 nacre_session *open_session(void)
 {
-    return open_options(NULL);
+    nacre_options options = NACRE_OPTIONS_INIT;
+
+    options.person = 1;
+    return open_options(&options);
+}
+
+int list_home(nacre_session *session, bool only_alive, nacre_list_fn *fn, void *userdata)
+{
+    nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
+
+    options.which = NACRE_LIST_HOME;
+    options.only_alive = only_alive;
+    return nacre_list(session, &options, fn, userdata, ERR);
 }
 
 void close_session(nacre_session *session)

@@ -65,8 +65,9 @@ static void heal(struct patient *p)
     }
 }
 
-static int ignore_record(const nacre_record *record, void *arg)
+static int ignore_record(const nacre_listed *listed, void *arg)
 {
+    const nacre_record *record = listed->record;
     *(int *)arg += record->outcome == NACRE_EXITED && record->exit_code == 4;
     return 0;
 }
@@ -111,7 +112,7 @@ static void check_others(struct patient *p)
 {
     int good = 0;
 
-    if (nacre_list(p->session, 0, ignore_record, &good, ERR) < 0)
+    if (list_home(p->session, false, ignore_record, &good) < 0)
         FAIL("a damaged run spoils the list: %s", harness_error.msg);
     CHECK_EQ_INT(1, good);
     CHECK(output_has(p->session, &p->good, NACRE_OUT, "good\n"));
@@ -428,7 +429,7 @@ TEST(format_of_the_future)
     nacre_record record = NACRE_RECORD_INIT;
     CHECK(nacre_get(s, &run.record.id, &record, ERR) < 0);
     CHECK_STR(harness_error.msg, "newer");
-    CHECK_OK(nacre_list(s, 0, ignore_record, &listed, ERR));
+    CHECK_OK(list_home(s, false, ignore_record, &listed));
     CHECK_EQ_INT(1, listed);
     CHECK(access(run_path(&run.record.id, "state"), F_OK) == 0);
     nacre_record_done(&record);

@@ -215,9 +215,9 @@ struct forked {
     int fds;
 };
 
-static int never(const nacre_record *record, void *arg)
+static int never(const nacre_listed *listed, void *arg)
 {
-    (void)record;
+    (void)listed;
     (void)arg;
     return 1;
 }
@@ -255,7 +255,7 @@ static void check_every_call_fails(void *arg)
     CHECK_CODE(NACRE_EFORKED, nacre_read(s, &f->id, &cursor, NACRE_BOTH, buf, 8, NULL, ERR));
     CHECK_CODE(NACRE_EFORKED, nacre_output(s, &f->id, NACRE_BOTH, 0, &snapshot, ERR));
     CHECK_CODE(NACRE_EFORKED, nacre_find(s, "abcd", &id, ERR));
-    CHECK_CODE(NACRE_EFORKED, nacre_list(s, 0, never, NULL, ERR));
+    CHECK_CODE(NACRE_EFORKED, list_home(s, false, never, NULL));
     CHECK_CODE(NACRE_EFORKED, nacre_follow(s, &f->id, 0, never_piece, NULL, ERR));
     CHECK_CODE(NACRE_EFORKED, nacre_watch_open(s, &f->id, 0, &watch, ERR));
     CHECK_CODE(NACRE_EFORKED, nacre_session_home(s, &path, NULL, ERR));

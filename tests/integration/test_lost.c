@@ -114,8 +114,9 @@ TEST(keeper_killed_from_inside_at_once)
     close_session(s);
 }
 
-static int note_lost(const nacre_record *record, void *arg)
+static int note_lost(const nacre_listed *listed, void *arg)
 {
+    const nacre_record *record = listed->record;
     *(int *)arg += record->outcome == NACRE_LOST;
     return 0;
 }
@@ -132,7 +133,7 @@ TEST(keeper_killed_and_somebody_else_lists)
     nacre_session *other = open_session();
     CHECK(AWAIT(({
                     lost = 0;
-                    CHECK_OK(nacre_list(other, 0, note_lost, &lost, ERR));
+                    CHECK_OK(list_home(other, false, note_lost, &lost));
                     lost == 1;
                 }),
                 200));

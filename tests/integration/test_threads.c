@@ -209,10 +209,10 @@ TEST_LIMIT(ten_followers_of_a_flood, 40)
 
 /* -- All of it at once ----------------------------------------------------------------------- */
 
-static int look_at(const nacre_record *record, void *arg)
+static int look_at(const nacre_listed *listed, void *arg)
 {
     (void)arg;
-    CHECK(record->command != NULL);
+    CHECK(listed->record->command != NULL);
     return 0;
 }
 
@@ -229,7 +229,7 @@ static void do_something(int index, void *arg)
             CHECK_OK(nacre_remove(s, &run.record.id, ERR));
             run_done(&run);
         } else if (index % 4 == 1) {
-            CHECK_OK(nacre_list(s, index % 8 == 1, look_at, NULL, ERR));
+            CHECK_OK(list_home(s, index % 8 == 1, look_at, NULL));
         } else if (index % 4 == 2) {
             nacre_id id = start_text(s, "sleep 0.01; echo y");
             CHECK_OK(nacre_wait(s, &id, 1, NACRE_WAIT_ANY, MS(5000), NULL, ERR));

@@ -145,9 +145,9 @@ TEST(pipestatus_is_unknown_for_others)
 
 /* -- What cannot be started ------------------------------------------------------------------ */
 
-static int count_runs(const nacre_record *record, void *arg)
+static int count_runs(const nacre_listed *listed, void *arg)
 {
-    (void)record;
+    (void)listed;
     (*(int *)arg)++;
     return 0;
 }
@@ -159,7 +159,7 @@ static void check_not_started(nacre_session *s, const nacre_command *command, co
     int before = 0, after = 0;
     nacre_id id;
 
-    CHECK_OK(nacre_list(s, 0, count_runs, &before, ERR));
+    CHECK_OK(list_home(s, false, count_runs, &before));
     CHECK_CODE(NACRE_ESTART, nacre_start(s, command, &id, NULL, ERR));
     CHECK_TEXT(harness_error.stage, stage);
     CHECK_EQ_INT(error, harness_error.sys_errno);
@@ -168,7 +168,7 @@ static void check_not_started(nacre_session *s, const nacre_command *command, co
     CHECK_CODE(NACRE_ESTART, nacre_run(s, command, -1, &record, ERR));
     CHECK_TEXT(harness_error.stage, stage);
     nacre_record_done(&record);
-    CHECK_OK(nacre_list(s, 0, count_runs, &after, ERR));
+    CHECK_OK(list_home(s, false, count_runs, &after));
     CHECK_EQ_INT(before, after);
 }
 

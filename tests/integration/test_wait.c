@@ -407,8 +407,9 @@ struct listing {
     nacre_id ids[16];
 };
 
-static int note_listed(const nacre_record *record, void *arg)
+static int note_listed(const nacre_listed *listed, void *arg)
 {
+    const nacre_record *record = listed->record;
     struct listing *listing = arg;
 
     CHECK(record->started_ms >= listing->last_ms);
@@ -431,13 +432,13 @@ TEST(list)
     struct run third = run_text(other, "sleep 100 & exit 3");
     pause_ms(2);
     struct run fourth = run_text(s, "false");
-    CHECK_OK(nacre_list(other, 0, note_listed, &all, ERR));
+    CHECK_OK(list_home(other, false, note_listed, &all));
     CHECK_EQ_INT(4, all.count);
     CHECK(nacre_id_equal(&all.ids[0], &first.record.id));
     CHECK(nacre_id_equal(&all.ids[1], &second));
     CHECK(nacre_id_equal(&all.ids[2], &third.record.id));
     CHECK(nacre_id_equal(&all.ids[3], &fourth.record.id));
-    CHECK_OK(nacre_list(s, 1, note_listed, &alive, ERR));
+    CHECK_OK(list_home(s, true, note_listed, &alive));
     CHECK_EQ_INT(2, alive.count);
     CHECK(nacre_id_equal(&alive.ids[0], &second));
     CHECK(nacre_id_equal(&alive.ids[1], &third.record.id));
@@ -449,7 +450,7 @@ TEST(list)
         run_done(&more);
     }
     memset(&all, 0, sizeof(all));
-    CHECK_EQ_INT(77, nacre_list(s, 0, note_listed, &all, ERR));
+    CHECK_EQ_INT(77, list_home(s, false, note_listed, &all));
     CHECK_EQ_INT(5, all.count);
     close_session(other);
     close_session(s);
@@ -462,7 +463,7 @@ TEST(looking_creates_nothing)
     struct listing all = {0};
     nacre_id id;
 
-    CHECK_OK(nacre_list(s, 0, note_listed, &all, ERR));
+    CHECK_OK(list_home(s, false, note_listed, &all));
     CHECK_EQ_INT(0, all.count);
     CHECK_CODE(NACRE_ENOTFOUND, nacre_find(s, "abcdef", &id, ERR));
     CHECK(access(test_home(), F_OK) < 0);
@@ -485,6 +486,6 @@ TEST(noop_backend_refuses)
     CHECK_CODE(NACRE_EPERM, nacre_start(s, &command, &id, NULL, ERR));
     CHECK_CODE(NACRE_EPERM, nacre_kill(s, &id, NULL, NULL, ERR));
     CHECK_CODE(NACRE_EPERM, nacre_release(s, &id, ERR));
-    CHECK(nacre_list(s, 0, note_listed, &all, ERR) < 0);
+    CHECK(list_home(s, false, note_listed, &all) < 0);
     close_session(s);
 }

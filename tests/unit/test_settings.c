@@ -246,7 +246,7 @@ static void defaults(void **state)
         {NACRE_SETTING_STDERR_LINES, 50},
         {NACRE_SETTING_STDOUT_LINES, 20},
         {NACRE_SETTING_HISTORY, 1},
-        {NACRE_SETTING_AUDIT, 0},
+        {NACRE_SETTING_AUDIT, 1},
         {NACRE_SETTING_STRUCTURED, 0},
         {NACRE_SETTING_TIER, NACRE_TIER_CGROUP},
     };

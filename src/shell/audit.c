@@ -1,0 +1,234 @@
+#include "shell/audit.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "sys/fd.h"
+#include "view/utf8.h"
+
+#define TEXT_MAX ((size_t)64 * 1024) /* of a command in the log */
+
+struct audit {
+    pthread_mutex_t lock;
+    nacre_id session;
+    char *home; /* NULL = not known yet */
+    int fd;
+};
+
+struct audit *audit_new(const nacre_id *session)
+{
+    struct audit *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    pthread_mutex_init(&a->lock, NULL);
+    a->session = *session;
+    a->fd = -EBADF;
+    return a;
+}
+
+void audit_free(struct audit *a)
+{
+    if (!a)
+        return;
+    close_fd(&a->fd);
+    pthread_mutex_destroy(&a->lock);
+    free(a->home);
+    free(a);
+}
+
+void audit_set_home(struct audit *a, const char *home)
+{
+    if (!a)
+        return;
+    pthread_mutex_lock(&a->lock);
+    if (!a->home)
+        a->home = strdup(home);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void path_of(const struct audit *a, const nacre_id *session, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/audit/%s.jsonl", a->home, nacre_id_format(session).s);
+}
+
+static int open_log(struct audit *a)
+{
+    char path[PATH_MAX + 64];
+    if (a->fd >= 0)
+        return a->fd;
+    if (!a->home)
+        return -ENOENT;
+    snprintf(path, sizeof path, "%s/audit", a->home);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    path_of(a, &a->session, path, sizeof path);
+    a->fd = fd_lift_consume(
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+    return a->fd;
+}
+
+static void put_text(json_t *line, const char *key, const char *text)
+{
+    cleanup_buf struct buf clean;
+    buf_init(&clean, TEXT_MAX * 3);
+    size_t size = strnlen(text, TEXT_MAX);
+    if (utf8_clean(&clean, text, size) == 0)
+        json_object_set_new(line, key, json_string(clean.data ? clean.data : ""));
+}
+
+static void time_text(char *ret_text, size_t size)
+{
+    struct tm tm;
+    int64_t now = clock_real_ns();
+    time_t seconds = (time_t)(now / NS_PER_S);
+    gmtime_r(&seconds, &tm);
+    size_t n = strftime(ret_text, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(ret_text + n, size - n, ".%03dZ", (int)(now % NS_PER_S / NS_PER_MS));
+}
+
+static json_t *line_new(const char *event, const nacre_id *id)
+{
+    char time[40];
+    json_t *line = json_object();
+    if (!line)
+        return NULL;
+    time_text(time, sizeof time);
+    put_text(line, "time", time);
+    put_text(line, "event", event);
+    if (id)
+        put_text(line, "id", nacre_id_format(id).s);
+    return line;
+}
+
+/* One write for a line: lines of several threads do not mix. */
+static void append(struct audit *a, const char *line, size_t size)
+{
+    pthread_mutex_lock(&a->lock);
+    if (open_log(a) >= 0)
+        fd_write_all(a->fd, line, size);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void write_line(struct audit *a, json_t *line)
+{
+    char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    json_decref(line);
+    if (!text)
+        return;
+    size_t size = strlen(text);
+    text[size] = '\n';
+    append(a, text, size + 1);
+    free(text);
+}
+
+/* Names only: values are nobody's business. */
+static json_t *names_of(const char *const *env)
+{
+    json_t *names = json_array();
+    for (; names && env && *env; env++) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*env, "="), *env);
+        json_array_append_new(names, json_string(name));
+    }
+    return names;
+}
+
+static void put_command(json_t *line, const nacre_command *command)
+{
+    if (command->text) {
+        put_text(line, "command", command->text);
+    } else if (command->argv) {
+        cleanup_buf struct buf joined;
+        buf_init(&joined, TEXT_MAX);
+        for (const char *const *arg = command->argv; *arg; arg++)
+            if (buf_printf(&joined, "%s%s", arg == command->argv ? "" : " ", *arg) < 0)
+                break;
+        put_text(line, "command", joined.data ? joined.data : "");
+    }
+    if (command->cwd)
+        put_text(line, "cwd", command->cwd);
+    if (command->name && *command->name)
+        put_text(line, "name", command->name);
+    if (command->env && *command->env)
+        json_object_set_new(line, "env", names_of(command->env));
+    json_object_set_new(line, "background", json_boolean(command->background));
+    json_object_set_new(line, "kept", json_boolean(command->lifetime == NACRE_LIFE_KEEP));
+}
+
+void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command)
+{
+    json_t *line = a ? line_new("start", id) : NULL;
+    if (!line)
+        return;
+    put_command(line, command);
+    write_line(a, line);
+}
+
+/* Somebody may be waiting for the answer, and nothing here needs quoting. */
+void audit_end(struct audit *a, const nacre_record *record)
+{
+    char time[40], status[64], line[512];
+    if (!a)
+        return;
+    time_text(time, sizeof time);
+    int n = snprintf(line, sizeof line,
+                     "{\"time\":\"%s\",\"event\":\"end\",\"id\":\"%s\",\"status\":\"%s\","
+                     "\"exit_code\":%d,\"signal\":%d,\"elapsed_ms\":%lld,"
+                     "\"stdout_bytes\":%llu,\"stderr_bytes\":%llu}\n",
+                     time, nacre_id_format(&record->id).s,
+                     nacre_status(record, status, sizeof status), record->exit_code, record->signal,
+                     (long long)record->elapsed_ms, (unsigned long long)record->bytes[NACRE_STDOUT],
+                     (unsigned long long)record->bytes[NACRE_STDERR]);
+    if (n > 0 && (size_t)n < sizeof line)
+        append(a, line, (size_t)n);
+}
+
+void audit_kill(struct audit *a, const nacre_id *id, const nacre_kill_options *options,
+                const nacre_kill_result *result)
+{
+    char name[16];
+    int signal = options && options->signal ? options->signal : SIGTERM;
+    json_t *line = a ? line_new("kill", id) : NULL;
+    if (!line)
+        return;
+    put_text(line, "signal", nacre_signal_name(signal, name, sizeof name));
+    json_object_set_new(line, "was_alive", json_boolean(result->was_alive));
+    json_object_set_new(line, "signalled", json_integer(result->signalled));
+    json_object_set_new(line, "force_killed", json_integer(result->force_killed));
+    json_object_set_new(line, "survivors", json_integer(result->survivors));
+    write_line(a, line);
+}
+
+void audit_denial(struct audit *a, const nacre_command *command, const nacre_error *err)
+{
+    json_t *line = a ? line_new("denial", NULL) : NULL;
+    if (!line)
+        return;
+    put_command(line, command);
+    if (err) {
+        put_text(line, "code", nacre_code_name(err->code));
+        put_text(line, "why", err->msg);
+    }
+    write_line(a, line);
+}
+
+void audit_remove(struct audit *a, const nacre_id *session)
+{
+    char path[PATH_MAX + 64];
+    if (!a || !a->home)
+        return;
+    path_of(a, session, path, sizeof path);
+    unlink(path);
+}

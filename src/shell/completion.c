@@ -1,0 +1,340 @@
+/*
+ * Completions: pending, offered, acknowledged. The `told` file of a run directory is what lasts;
+ * the catalog is the queue.
+ */
+#include <nacre/completion.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "backend/local.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "shell/session.h"
+#include "sys/fd.h"
+
+#define BATCH     64
+#define ENDED_MAX 256
+#define TICK_S    1
+
+struct nacre_offer {
+    nacre_session *session;
+    size_t count;
+    size_t cap;
+    struct offered {
+        nacre_id id;
+        bool repeated;
+    } * items;
+};
+
+/* -- What is due ------------------------------------------------------------------------------ */
+
+static void set_due(nacre_session *s, bool due)
+{
+    uint64_t one = 1;
+    pthread_mutex_lock(&s->lock);
+    s->due = due;
+    if (s->due_fd >= 0) {
+        ssize_t n = due ? write(s->due_fd, &one, sizeof one) : read(s->due_fd, &one, sizeof one);
+        (void)n; /* it is readable already, or it is not */
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static bool is_due(nacre_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool due = s->due;
+    pthread_mutex_unlock(&s->lock);
+    return due;
+}
+
+void completion_ring(nacre_session *s)
+{
+    set_due(s, true);
+}
+
+/* -- What earlier sessions left --------------------------------------------------------------- */
+
+struct inheritance {
+    nacre_session *session;
+    struct catalog *catalog;
+    nacre_id ended[ENDED_MAX];
+    size_t count;
+};
+
+/* Of the same name, or at home in the same directory; and it is over. */
+static int note_ended(const struct catalog_session *row, void *userdata)
+{
+    struct inheritance *in = userdata;
+    const nacre_session *s = in->session;
+    bool named = *row->name && strcmp(row->name, s->name) == 0;
+    bool placed = *row->cwd && strcmp(row->cwd, s->cwd) == 0;
+    if (scope_session_lives(row) || nacre_id_equal(&row->id, &s->id))
+        return 0;
+    if ((named || placed) && in->count < ENDED_MAX)
+        in->ended[in->count++] = row->id;
+    return 0;
+}
+
+/* A session that crashed is closed by whoever notices, and what it left behind is looked at. */
+static int note_open_run(const struct catalog_run *run, void *userdata)
+{
+    struct inheritance *in = userdata;
+    nacre_session *s = in->session;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_error *reterr = NULL;
+    if (CALL(s, peek, &run->id, &record) == 0 && record.outcome != NACRE_RUNNING)
+        catalog_refresh(in->catalog, &run->id, NULL);
+    nacre_record_done(&record);
+    return 0;
+}
+
+static bool first_look(nacre_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool first = !s->claimed;
+    s->claimed = true;
+    pthread_mutex_unlock(&s->lock);
+    return first;
+}
+
+/* What nobody was told becomes ours, in one transaction: of two that claim, one gets each. */
+static void claim(nacre_session *s)
+{
+    struct catalog_session_filter owed = {.only_owed = true};
+    struct catalog_filter open = {.state = CATALOG_OPEN};
+    if (!s->books || !s->ops.peek || s->person || !first_look(s))
+        return;
+    cleanup_free struct inheritance *in = calloc(1, sizeof *in);
+    if (!in || session_catalog(s, false, &in->catalog, NULL) < 0)
+        return;
+    in->session = s;
+    catalog_sync(in->catalog, NULL);
+    catalog_each_run(in->catalog, &open, note_open_run, in, NULL);
+    catalog_each_session(in->catalog, &owed, note_ended, in, NULL);
+    if (in->count > 0 && session_catalog(s, true, &in->catalog, NULL) == 0 &&
+        catalog_claim(in->catalog, &s->id, in->ended, in->count, NULL) > 0)
+        set_due(s, true);
+}
+
+/* -- Offers ----------------------------------------------------------------------------------- */
+
+static int add(nacre_offer *offer, const nacre_id *id, bool repeated)
+{
+    if (offer->count == offer->cap) {
+        size_t cap = offer->cap ? offer->cap * 2 : BATCH;
+        struct offered *items = realloc(offer->items, cap * sizeof *items);
+        if (!items)
+            return -ENOMEM;
+        offer->items = items;
+        offer->cap = cap;
+    }
+    offer->items[offer->count++] = (struct offered){*id, repeated};
+    return 0;
+}
+
+static int take(nacre_offer *offer, struct catalog *catalog, size_t max, nacre_error *err)
+{
+    nacre_session *s = offer->session;
+    size_t want = max ? max : SIZE_MAX;
+    while (offer->count < want) {
+        nacre_id ids[BATCH];
+        bool repeated[BATCH];
+        size_t room = MIN(want - offer->count, (size_t)BATCH);
+        int n = catalog_offer(catalog, &s->id, ids, repeated, room, err);
+        if (n < 0)
+            return n;
+        for (int i = 0; i < n; i++)
+            if (add(offer, &ids[i], repeated[i]) < 0) {
+                catalog_retract(catalog, &s->id, ids + i, (size_t)(n - i), NULL);
+                return err_set(err, NACRE_ENOMEM, "out of memory");
+            }
+        if ((size_t)n < room) {
+            set_due(s, false);
+            break;
+        }
+    }
+    return 0;
+}
+
+int64_t nacre_offer_take(nacre_session *session, size_t max, nacre_offer **ret_offer,
+                         nacre_error *reterr)
+{
+    struct catalog *catalog;
+    *ret_offer = NULL;
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    ends_hear(session);
+    completion_expect(session);
+    claim(session);
+    if (!is_due(session))
+        return 0;
+    nacre_offer *offer = calloc(1, sizeof *offer);
+    if (!offer)
+        return err_set(reterr, NACRE_ENOMEM, "out of memory");
+    offer->session = session;
+    r = session_catalog(session, true, &catalog, reterr);
+    if (r == 0)
+        r = take(offer, catalog, max, reterr);
+    if (r < 0 || offer->count == 0) {
+        nacre_offer_retract(offer, NULL);
+        return r;
+    }
+    *ret_offer = offer;
+    return (int64_t)offer->count;
+}
+
+size_t nacre_offer_count(const nacre_offer *offer)
+{
+    return offer ? offer->count : 0;
+}
+
+nacre_id nacre_offer_id(const nacre_offer *offer, size_t index)
+{
+    return offer->items[index].id;
+}
+
+int nacre_offer_repeated(const nacre_offer *offer, size_t index)
+{
+    return offer->items[index].repeated;
+}
+
+static void offer_free(nacre_offer *offer)
+{
+    free(offer->items);
+    free(offer);
+}
+
+int completion_told(nacre_session *s, const nacre_id *id, nacre_error *err)
+{
+    struct catalog *catalog;
+    if (!s->books)
+        return 0;
+    int r = local_told(s->self, id, err);
+    if (r == NACRE_ENOTFOUND)
+        r = 0;
+    if (r == 0)
+        r = session_catalog(s, true, &catalog, err);
+    return r < 0 ? r : catalog_ack(catalog, id, 1, err);
+}
+
+int nacre_offer_acknowledge(nacre_offer *offer, nacre_error *reterr)
+{
+    int r = 0;
+    if (!offer)
+        return 0;
+    nacre_session *s = offer->session;
+    for (size_t i = 0; i < offer->count; i++) {
+        int one = completion_told(s, &offer->items[i].id, reterr);
+        if (one == 0)
+            registry_mark_read(s->registry, &offer->items[i].id, 0, true);
+        r = MIN(r, one);
+    }
+    offer_free(offer);
+    return r;
+}
+
+int nacre_offer_retract(nacre_offer *offer, nacre_error *reterr)
+{
+    struct catalog *catalog;
+    int r = 0;
+    if (!offer)
+        return 0;
+    nacre_session *s = offer->session;
+    if (offer->count > 0) {
+        r = session_catalog(s, true, &catalog, reterr);
+        for (size_t i = 0; r == 0 && i < offer->count; i++) {
+            int one = catalog_retract(catalog, &s->id, &offer->items[i].id, 1, reterr);
+            r = MIN(r, one);
+        }
+        set_due(s, true);
+    }
+    offer_free(offer);
+    return r;
+}
+
+int completion_count(nacre_session *s)
+{
+    struct catalog *catalog;
+    struct catalog_counts counts;
+    if (!is_due(s) || session_catalog(s, false, &catalog, NULL) < 0 ||
+        catalog_counts(catalog, &s->id, &counts, NULL) < 0)
+        return 0;
+    return (int)counts.due;
+}
+
+/* -- The descriptor --------------------------------------------------------------------------- */
+
+/* The session's line exists from its first start on. */
+static void watch(nacre_session *s, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    if (fd >= 0 && s->bell_fd >= 0)
+        epoll_ctl(s->bell_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Not everything can ring: a keeper may be killed, an adopted shell rings elsewhere. While
+ * something runs, somebody should look every now and then. */
+static void set_ticking(nacre_session *s, bool ticking)
+{
+    struct itimerspec every = {.it_interval.tv_sec = ticking ? TICK_S : 0,
+                               .it_value.tv_sec = ticking ? TICK_S : 0};
+    if (s->tick_fd >= 0 && ticking != s->ticking)
+        timerfd_settime(s->tick_fd, 0, &every, NULL);
+    s->ticking = ticking;
+}
+
+static bool can_end(const struct shell *shell, const void *argument UNUSED)
+{
+    return shell->background && !shell->foreign && shell->life == SHELL_RUNNING;
+}
+
+void completion_expect(nacre_session *s)
+{
+    uint64_t ticks;
+    bool running = registry_select(s->registry, can_end, NULL, NULL, 0) > 0;
+    pthread_mutex_lock(&s->lock);
+    if (s->bell_fd >= 0) {
+        watch(s, s->ops.bell ? s->ops.bell(s->self) : -EBADF);
+        ssize_t n = read(s->tick_fd, &ticks, sizeof ticks);
+        (void)n; /* it has not ticked */
+        set_ticking(s, running);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int open_bell(nacre_session *s)
+{
+    cleanup_close int epoll = fd_lift_consume(epoll_create1(EPOLL_CLOEXEC));
+    cleanup_close int due = fd_lift_consume(eventfd(s->due, EFD_CLOEXEC | EFD_NONBLOCK));
+    cleanup_close int tick =
+        fd_lift_consume(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (epoll < 0 || due < 0 || tick < 0)
+        return -errno;
+    s->bell_fd = TAKE_FD(epoll);
+    s->due_fd = TAKE_FD(due);
+    s->tick_fd = TAKE_FD(tick);
+    watch(s, s->due_fd);
+    watch(s, s->tick_fd);
+    return 0;
+}
+
+int nacre_completion_fd(nacre_session *session, nacre_error *reterr)
+{
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&session->lock);
+    int e = session->bell_fd < 0 ? open_bell(session) : 0;
+    pthread_mutex_unlock(&session->lock);
+    if (e < 0)
+        return err_sys(reterr, NACRE_ELIMIT, -e, "bell", "cannot open a descriptor");
+    completion_expect(session);
+    return session->bell_fd;
+}

@@ -1,0 +1,228 @@
+/* Lists and counts: of a session's shells from memory, of the home's from the catalog. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/report.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "shell/session.h"
+
+/* -- Of the session --------------------------------------------------------------------------- */
+
+static bool is_listed(const struct shell *shell, const void *argument)
+{
+    const nacre_list_options *options = argument;
+    return !shell->foreign && (shell->background || shell->life == SHELL_LINGERING) &&
+           (!options->only_alive || shell->life != SHELL_OVER);
+}
+
+static int list_own(nacre_session *s, const nacre_list_options *options, nacre_list_fn *fn,
+                    void *userdata, nacre_error *reterr)
+{
+    size_t count = registry_select(s->registry, is_listed, options, NULL, 0);
+    cleanup_free struct shell *shells = calloc(count + 1, sizeof *shells);
+    if (!shells)
+        return err_set(reterr, NACRE_ENOMEM, "out of memory");
+    count = MIN(count, registry_select(s->registry, is_listed, options, shells, count));
+    nacre_record record = NACRE_RECORD_INIT;
+    int r = 0;
+    for (size_t i = 0; i < count && r == 0; i++) {
+        /* One that was removed meanwhile is no reason to hide the others. */
+        if (CALL(s, get, &shells[i].id, &record) < 0)
+            continue;
+        uint64_t end = record.bytes[NACRE_STDOUT] + record.bytes[NACRE_STDERR];
+        nacre_listed listed = {
+            .size = sizeof listed,
+            .record = &record,
+            .unread = end - MIN(end, shells[i].read_to),
+            .background = shells[i].background,
+        };
+        r = fn(&listed, userdata);
+    }
+    nacre_record_done(&record);
+    return r;
+}
+
+/* -- Of the home ------------------------------------------------------------------------------ */
+
+struct home_list {
+    nacre_session *session;
+    const nacre_list_options *options;
+    nacre_list_fn *fn;
+    void *userdata;
+    nacre_record record;
+    struct catalog *catalog;
+};
+
+static int report_row(const struct catalog_run *run, nacre_record *record)
+{
+    report_state(run->state, record);
+    record->command = strdup(run->command);
+    record->cwd = strdup(run->cwd);
+    record->name = strdup(run->name);
+    record->description = strdup(run->description);
+    if (record->command && record->cwd && record->name && record->description)
+        return 0;
+    nacre_record_done(record);
+    return NACRE_ENOMEM;
+}
+
+/* What is over never changes again, so the catalog's word is enough, unless more is wanted. */
+static int fill(struct home_list *list, const struct catalog_run *run)
+{
+    nacre_session *s = list->session;
+    nacre_error *reterr = NULL;
+    if (!run->final || !run->state || list->options->details) {
+        int r = CALL(s, get, &run->id, &list->record);
+        if (r == 0 && !run->final &&
+            (list->record.outcome != NACRE_RUNNING || list->record.tree == NACRE_TREE_EMPTY))
+            catalog_refresh(list->catalog, &run->id, NULL);
+        return r;
+    }
+    return report_row(run, &list->record);
+}
+
+static int show(const struct catalog_run *run, void *userdata)
+{
+    struct home_list *list = userdata;
+    nacre_record *record = &list->record;
+    if (fill(list, run) < 0)
+        return 0;
+    bool over = record->outcome != NACRE_RUNNING && record->tree == NACRE_TREE_EMPTY;
+    if (list->options->only_alive && over)
+        return 0;
+    uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
+    record->session = run->session;
+    nacre_listed listed = {
+        .size = sizeof listed,
+        .record = record,
+        .unread = run->background ? end - MIN(end, run->read_to) : 0,
+        .background = run->background,
+    };
+    return list->fn(&listed, list->userdata);
+}
+
+/* Without a catalog the directories tell the same, only slower. */
+static int show_plain(const nacre_record *record, void *userdata)
+{
+    struct home_list *list = userdata;
+    nacre_listed listed = {
+        .size = sizeof listed, .record = record, .background = record->background};
+    return list->fn(&listed, list->userdata);
+}
+
+static int list_home(nacre_session *s, const nacre_list_options *options, nacre_list_fn *fn,
+                     void *userdata, nacre_error *reterr)
+{
+    struct home_list list = {.session = s,
+                             .options = options,
+                             .fn = fn,
+                             .userdata = userdata,
+                             .record = NACRE_RECORD_INIT};
+    struct catalog_filter filter = {.oldest_first = true,
+                                    .state = options->only_alive ? CATALOG_OPEN : CATALOG_ANY};
+    int r = s->books ? session_catalog(s, false, &list.catalog, NULL) : NACRE_ENOTFOUND;
+    if (r == 0)
+        r = catalog_sync(list.catalog, NULL);
+    if (r >= 0)
+        r = catalog_each_run(list.catalog, &filter, show, &list, reterr);
+    else if (s->ops.list)
+        r = CALL(s, list, options->only_alive, show_plain, &list);
+    else
+        r = session_unsupported(s, "list shells", reterr);
+    nacre_record_done(&list.record);
+    return r;
+}
+
+int nacre_list(nacre_session *session, const nacre_list_options *options, nacre_list_fn *fn,
+               void *userdata, nacre_error *reterr)
+{
+    nacre_list_options defaults = NACRE_LIST_OPTIONS_INIT;
+    options = options ? options : &defaults;
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    if (options->size != sizeof *options)
+        return err_set(reterr, NACRE_EINVAL, "the options must start from NACRE_LIST_OPTIONS_INIT");
+    ends_hear(session);
+    return options->which == NACRE_LIST_HOME ? list_home(session, options, fn, userdata, reterr)
+                                             : list_own(session, options, fn, userdata, reterr);
+}
+
+/* -- Counts ----------------------------------------------------------------------------------- */
+
+static bool count_one(const struct shell *shell, const void *argument)
+{
+    nacre_counts *counts = *(nacre_counts *const *)argument;
+    if (shell->foreign)
+        return false;
+    bool running = shell->life == SHELL_RUNNING;
+    counts->lingering += shell->life == SHELL_LINGERING;
+    if (!shell->background)
+        return false;
+    counts->running += running;
+    counts->finished += shell->life == SHELL_OVER;
+    counts->unread += shell->end > shell->read_to;
+    return true;
+}
+
+int nacre_get_counts(nacre_session *session, nacre_counts *ret_counts, nacre_error *reterr)
+{
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    if (ret_counts->size != sizeof *ret_counts)
+        return err_set(reterr, NACRE_EINVAL, "the counts must start from NACRE_COUNTS_INIT");
+    *ret_counts = (nacre_counts){.size = sizeof *ret_counts};
+    ends_hear(session);
+    registry_select(session->registry, count_one, &ret_counts, NULL, 0);
+    ret_counts->completions = completion_count(session);
+    return 0;
+}
+
+/* -- Sessions --------------------------------------------------------------------------------- */
+
+struct session_list {
+    struct catalog *catalog;
+    nacre_session_fn *fn;
+    void *userdata;
+};
+
+static int show_session(const struct catalog_session *row, void *userdata)
+{
+    const struct session_list *list = userdata;
+    struct catalog_counts counts;
+    nacre_session_info info = {
+        .size = sizeof info,
+        .id = row->id,
+        .name = row->name,
+        .cwd = row->cwd,
+        .pid = row->pid,
+        .alive = scope_session_lives(row),
+        .opened_ms = row->opened_ms,
+        .closed_ms = row->closed_ms,
+    };
+    if (catalog_counts(list->catalog, &row->id, &counts, NULL) == 0) {
+        info.shells = (int)counts.runs;
+        info.running = (int)counts.running;
+        info.completions = (int)counts.due;
+    }
+    return list->fn(&info, list->userdata);
+}
+
+int nacre_list_sessions(nacre_session *session, nacre_session_fn *fn, void *userdata,
+                        nacre_error *reterr)
+{
+    struct session_list list = {.fn = fn, .userdata = userdata};
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    if (!session->books)
+        return session_unsupported(session, "list sessions", reterr);
+    r = session_catalog(session, false, &list.catalog, reterr);
+    if (r == NACRE_ENOTFOUND)
+        return 0;
+    if (r == 0)
+        r = catalog_sync(list.catalog, reterr);
+    return r < 0 ? r : catalog_each_session(list.catalog, NULL, show_session, &list, reterr);
+}

@@ -1,0 +1,159 @@
+/*
+ * Starting shells: a place for what runs in the background, taken before the start, so that never
+ * more run than there are places. What is written about a shell is written while it runs already.
+ */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "shell/session.h"
+
+#define SHOWN_MAX 16
+
+/* -- Places ----------------------------------------------------------------------------------- */
+
+static bool has_place(const struct shell *shell, const void *argument UNUSED)
+{
+    return shell->background && shell->life == SHELL_RUNNING && !shell->foreign;
+}
+
+static int no_place(nacre_session *s, size_t places, nacre_error *err)
+{
+    struct shell running[SHOWN_MAX];
+    char ids[SHOWN_MAX * 10 + 8] = "";
+    size_t count = registry_select(s->registry, has_place, NULL, running, SHOWN_MAX);
+    size_t len = 0;
+    for (size_t i = 0; i < MIN(count, (size_t)SHOWN_MAX); i++)
+        len += (size_t)snprintf(ids + len, sizeof ids - len, "%s%s", i ? ", " : "",
+                                nacre_id_short(&running[i].id).s);
+    if (count > SHOWN_MAX)
+        snprintf(ids + len, sizeof ids - len, ", ...");
+    return err_set(err, NACRE_ELIMIT,
+                   "%zu background shells are running, which is the limit: %s; kill one of them or "
+                   "wait for its end",
+                   places, ids);
+}
+
+/* If all are taken, those who have them are looked at: one may have ended unheard. */
+static int take_place(nacre_session *s, nacre_error *err)
+{
+    size_t places = (size_t)session_setting(s, NACRE_SETTING_SHELLS);
+    if (registry_reserve(s->registry, places) == 0)
+        return 0;
+    ends_hear(s);
+    if (registry_reserve(s->registry, places) == 0)
+        return 0;
+    ends_look_at_all(s);
+    if (registry_reserve(s->registry, places) == 0)
+        return 0;
+    return no_place(s, places, err);
+}
+
+/* -- One start -------------------------------------------------------------------------------- */
+
+static void know_home(nacre_session *s)
+{
+    const char *home;
+    if (s->audit && nacre_session_home(s, &home, NULL, NULL) == 0)
+        audit_set_home(s->audit, home);
+}
+
+static void note_start(nacre_session *s, const nacre_command *command, const nacre_id *id,
+                       bool reserved)
+{
+    struct shell shell = {
+        .id = *id,
+        .background = command->background,
+        .kept = command->lifetime == NACRE_LIFE_KEEP,
+        .looked_ms = clock_mono_ns() / NS_PER_MS,
+    };
+    registry_add(s->registry, &shell, reserved);
+    audit_start(s->audit, id, command);
+    if (command->background) {
+        ends_shelve(s, id);
+        completion_expect(s);
+    }
+}
+
+int start_unnamed(nacre_session *s, const nacre_command *command, nacre_id *ret_id,
+                  nacre_watch **ret_watch, nacre_error *reterr)
+{
+    nacre_error spare;
+    reterr = reterr ? reterr : &spare;
+    bool place = command->background != 0;
+    know_home(s);
+    int r = place ? take_place(s, reterr) : 0;
+    if (r < 0) {
+        audit_denial(s->audit, command, reterr);
+        return r;
+    }
+    r = CALL(s, create, command, ret_id, ret_watch);
+    if (r < 0) {
+        if (place)
+            registry_unreserve(s->registry);
+        audit_denial(s->audit, command, reterr);
+        return r;
+    }
+    note_start(s, command, ret_id, place);
+    return 0;
+}
+
+/* -- The public functions --------------------------------------------------------------------- */
+
+static int begin(nacre_session *s, nacre_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    bool closing = s->closing;
+    if (!closing)
+        s->starting++;
+    pthread_mutex_unlock(&s->lock);
+    return closing
+               ? err_set(err, NACRE_ECLOSED, "the session is being closed; nothing starts in it")
+               : 0;
+}
+
+static void end(nacre_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->starting--;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *ret_id,
+                nacre_watch **ret_watch, nacre_error *reterr)
+{
+    int r = session_check(session, reterr);
+    if (r == 0 && (!command || command->size != sizeof *command))
+        r = err_set(reterr, NACRE_EINVAL, "the command must start from NACRE_COMMAND_INIT");
+    if (r == 0)
+        r = begin(session, reterr);
+    if (r < 0)
+        return r;
+    r = command->name && *command->name
+            ? names_start(session, command, ret_id, ret_watch, reterr)
+            : start_unnamed(session, command, ret_id, ret_watch, reterr);
+    end(session);
+    return r;
+}
+
+int nacre_background(nacre_session *session, const nacre_id *id, nacre_error *reterr)
+{
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    if (!registry_set_background(session->registry, id)) {
+        struct shell shell;
+        if (registry_get(session->registry, id, &shell) && !shell.foreign)
+            return 0;
+        return err_set(reterr, NACRE_ENOTFOUND,
+                       "shell %s is not running in the foreground of this session",
+                       nacre_id_short(id).s);
+    }
+    r = session->ops.change ? CALL(session, change, id, 1, 0) : 0;
+    if (r < 0)
+        return r;
+    ends_shelve(session, id);
+    return ends_look(session, id, NULL, reterr);
+}

@@ -244,7 +244,8 @@ static void say_seen(struct local_watch *w, bool caught_up)
 static int local_next(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *err)
 {
     struct local_watch *w = self;
-    int r = listen_to_keeper(w, err);
+    bool over = w->known && state_is_final(&w->state);
+    int r = over ? 0 : listen_to_keeper(w, err);
     if (r < 0 || !w->known)
         return r;
     if (w->cursor < w->state.log.end) {

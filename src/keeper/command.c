@@ -1,7 +1,9 @@
 /*
- * Starting the command. What it is told stands in the spec; all of it is laid out first, and then
- * a child that shares our memory takes its place in its own session, streams and limits, and
- * executes. It reports what goes wrong through a shared page, at once: we stand still until then.
+ * Starting the command. A stand-in is there before anybody asks: a child that shares our memory,
+ * already in its session, cgroup and streams. It hears the go itself, does what the spec says, and
+ * becomes the command, while we sleep; its exec closes a pipe, and then it is our turn. What goes
+ * wrong it leaves in a shared page. Where memory cannot be shared we hear the go ourselves and
+ * fork.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -14,9 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/defs.h"
+#include "keeper/birth.h"
 #include "keeper/keeper.h"
-#include "keeper/vfork.h"
 #include "sys/calls.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
@@ -51,21 +54,17 @@ static struct {
 
 _Static_assert(sizeof space % 4096 == 0, "whole pages are given back");
 
-/* What the child is to do, ready for the exec. */
-struct plan {
-    const struct keeper *k;
-    const struct spec_head *spec;
+/* What is to be done, ready for the exec. Made by whoever hears the go. */
+static struct plan {
+    struct spec spec;
     const char *program;
     const char *cwd;
     char **argv;
     char **env;
     int input;
-    int text;    /* of a long text, or -EBADF */
-    int preload; /* or -EBADF */
-    bool walk_in;
-    pid_t parent;
-    struct start_result *result; /* shared with the child */
-};
+    int text;     /* of a long text, or -EBADF */
+    bool preload; /* let it through */
+} plan;
 
 static const char *after_prefix(const char *entry, const char *prefix)
 {
@@ -152,8 +151,9 @@ static char **pointer_space(size_t count)
     return map == MAP_FAILED ? NULL : map;
 }
 
-static int lay_out(const struct keeper *k, const struct spec *spec, struct plan *plan)
+static int lay_out(const struct keeper *k)
 {
+    const struct spec *spec = &plan.spec;
     const struct spec_head *head = spec->head;
     char **pointers = pointer_space((size_t)head->argc + head->envc + (size_t)EXTRA_ENTRIES * 2);
     if (!pointers)
@@ -163,8 +163,7 @@ static int lay_out(const struct keeper *k, const struct spec *spec, struct plan 
     bool is_shell = head->kind != SPEC_ARGV;
     bool is_long = is_shell && head->text_size > TEXT_ENV_MAX;
     add_all(&env, spec_string(spec, head->env), head->envc);
-    if (is_shell && add_preload(k, spec, &env))
-        plan->preload = k->text_fd;
+    plan.preload = is_shell && add_preload(k, spec, &env);
     if (is_shell) {
         shell_arguments(spec, is_long, &argv);
         /* The text stands behind its variable's name in the spec. */
@@ -173,193 +172,197 @@ static int lay_out(const struct keeper *k, const struct spec *spec, struct plan 
     } else {
         add_all(&argv, spec_string(spec, head->argv), head->argc);
     }
-    plan->text = is_long ? long_text(spec) : -EBADF;
-    if (is_long && plan->text < 0)
-        return plan->text;
-    plan->program = spec_string(spec, head->program);
-    plan->cwd = spec_string(spec, head->cwd);
-    plan->argv = argv.list;
-    plan->env = env.list;
+    plan.text = is_long ? long_text(spec) : -EBADF;
+    if (is_long && plan.text < 0)
+        return plan.text;
+    plan.program = spec_string(spec, head->program);
+    plan.cwd = spec_string(spec, head->cwd);
+    plan.argv = argv.list;
+    plan.env = env.list;
     return 0;
 }
 
-/* --- In the child: system calls only, and never a return. --------------------------------------
- */
-
-static _Noreturn void give_up(const struct plan *plan, enum wire_stage stage, int error)
-{
-    plan->result->stage = stage;
-    plan->result->error = error;
-    sys_exit(127);
-}
-
-/* What may have changed in the host since the keeper was made. */
-static void take_over(const struct plan *plan)
-{
-    const struct spec_head *spec = plan->spec;
-    umask(spec->umask);
-    for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
-        struct rlimit want = {.rlim_cur = (rlim_t)spec->limits[i].soft,
-                              .rlim_max = (rlim_t)spec->limits[i].hard};
-        if (memcmp(&spec->limits[i], &plan->k->limits[i], sizeof spec->limits[i]) != 0)
-            setrlimit((__rlimit_resource_t)i, &want);
-    }
-    if (plan->k->nice != spec->nice)
-        setpriority(PRIO_PROCESS, 0, spec->nice);
-}
-
-/* Everything of ours is closed by the exec; only what was let through stays. */
-static void seal(const struct plan *plan)
-{
-    fd_cloexec_from(3);
-    if (plan->text >= 0 && dup2(plan->text, TEXT_FD) < 0)
-        give_up(plan, STAGE_EXEC, errno);
-    if (plan->preload >= 0 && dup2(plan->preload, PRELOAD_FD) == PRELOAD_FD)
-        fcntl(PRELOAD_FD, F_SETFD, 0);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-static _Noreturn void become(const struct plan *plan)
-{
-    setsid();
-    /* The keeper may have been killed before the signal was asked for. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != plan->parent)
-        sys_exit(127);
-    if (plan->walk_in && fd_poke_at(plan->k->cgroup_fd, "cgroup.procs", "0") < 0)
-        plan->result->outside = true;
-    if (plan->input >= 0 && dup2(plan->input, STDIN_FILENO) < 0)
-        give_up(plan, STAGE_STDIN, errno);
-    if (dup2(plan->k->child_fd[0], STDOUT_FILENO) < 0 ||
-        dup2(plan->k->child_fd[1], STDERR_FILENO) < 0)
-        give_up(plan, STAGE_PREPARE, errno);
-    if (chdir(plan->cwd) < 0)
-        give_up(plan, STAGE_CHDIR, errno);
-    take_over(plan);
-    seal(plan);
-    execve(plan->program, plan->argv, plan->env);
-    give_up(plan, STAGE_EXEC, errno);
-}
-
-/* --- In the keeper again. ----------------------------------------------------------------------
- */
-
-/* Born in its cgroup; where clone3 is not to be had it walks in by itself. */
-static pid_t give_birth(struct keeper *k, struct plan *plan)
-{
-    struct clone_args args;
-    vfork_arguments(k->cgroup_fd, &args);
-    pid_t pid = (pid_t)keeper_clone3(&args, sizeof args);
-    if (pid == 0)
-        become(plan);
-    if (pid > 0)
-        return pid;
-    plan->walk_in = k->cgroup_fd >= 0;
-    pid = vfork_plain();
-    if (pid == 0)
-        become(plan);
-    return pid;
-}
-
 /* The spec where it arrived, or mapped if it was too long for that. */
-static int load_spec(size_t received, int fd, struct spec *ret_spec)
+static int load_spec(size_t received, int fd)
 {
     size_t inside = received - offsetof(struct wire_go, spec);
     if (fd >= 0)
-        return spec_map(fd, ret_spec);
+        return spec_map(fd, &plan.spec);
     if (inside != space.go.size)
         return -EBADMSG;
-    *ret_spec = (struct spec){.head = (const void *)space.go.spec, .size = inside};
+    plan.spec = (struct spec){.head = (const void *)space.go.spec, .size = inside};
     return spec_check(space.go.spec, inside);
-}
-
-static void clean_up(struct spec *spec, struct plan *plan)
-{
-    size_t count = (size_t)spec->head->argc + spec->head->envc + (size_t)EXTRA_ENTRIES * 2;
-    if (count > POINTERS)
-        munmap(plan->argv, count * sizeof(char *));
-    close_fd(&plan->text);
-    if (spec->head != (const void *)space.go.spec)
-        spec_unmap(spec);
-    madvise(&space, sizeof space, MADV_DONTNEED);
-}
-
-void start_warm_up(void)
-{
-    explicit_bzero(&space, sizeof space);
 }
 
 static struct start_result failed(enum wire_stage stage, int error)
 {
-    return (struct start_result){.stage = stage, .error = error};
+    return (struct start_result){.heard = true, .stage = stage, .error = error};
 }
 
-static struct start_result start_with(struct keeper *k, const struct spec *spec, struct plan *plan)
+/* Hears the go and lays out what it says. plan.input is the caller's to close. */
+static struct start_result hear(struct keeper *k)
 {
-    int r = lay_out(k, spec, plan);
+    int fds[2];
+    plan = (struct plan){.input = -EBADF, .text = -EBADF};
+    ssize_t n = sock_recv(k->launch_fd, &space.go, sizeof space.go, fds, 2, 0);
+    if (n < (ssize_t)offsetof(struct wire_go, spec) || space.go.head.type != WIRE_GO)
+        return (struct start_result){0};
+    plan.input = space.go.has_input ? fds[0] : -EBADF;
+    cleanup_close int file = space.go.has_input ? fds[1] : fds[0];
+    int r = load_spec((size_t)n, file);
     if (r < 0)
-        return failed(STAGE_EXEC, -r);
-    *plan->result = (struct start_result){0};
-    k->main = give_birth(k, plan);
-    if (k->main < 0)
-        return failed(STAGE_PREPARE, -k->main);
-    if (plan->result->stage != STAGE_NONE)
-        (void)RETRY(waitpid(k->main, NULL, 0));
-    return *plan->result;
+        return failed(STAGE_SPEC, -r);
+    k->spec = *plan.spec.head;
+    k->st.started_ns = clock_real_ns();
+    k->st.started_mono_ns = clock_mono_ns();
+    r = lay_out(k);
+    return r < 0 ? failed(STAGE_EXEC, -r) : (struct start_result){.heard = true};
 }
 
-/* The pipe of a command that takes input, or what was given. */
-static int place_input(struct keeper *k, int given, int *ret_fd)
+/* --- In the child, which never returns. --------------------------------------------------------
+ */
+
+static _Noreturn void give_up(const struct keeper *k, enum wire_stage stage, int error)
 {
+    *k->result = failed(stage, error);
+    sys_exit(127);
+}
+
+/* All that does not depend on what will be executed. */
+static void take_place(const struct keeper *k, pid_t parent, bool outside)
+{
+    setsid();
+    /* The keeper may have been killed before the signal was asked for. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != parent)
+        sys_exit(127);
+    if (outside && fd_poke_at(k->cgroup_fd, "cgroup.procs", "0") < 0)
+        k->result->outside = true;
+    if (dup2(k->child_fd[0], STDOUT_FILENO) < 0 || dup2(k->child_fd[1], STDERR_FILENO) < 0)
+        give_up(k, STAGE_PREPARE, errno);
+    fd_cloexec_from(3);
+}
+
+/* What may have changed in the host since the keeper was made. */
+static void take_over(const struct keeper *k)
+{
+    umask(k->spec.umask);
+    for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
+        struct rlimit want = {.rlim_cur = (rlim_t)k->spec.limits[i].soft,
+                              .rlim_max = (rlim_t)k->spec.limits[i].hard};
+        if (memcmp(&k->spec.limits[i], &k->limits[i], sizeof k->limits[i]) != 0)
+            setrlimit((__rlimit_resource_t)i, &want);
+    }
+    if (k->nice != k->spec.nice)
+        setpriority(PRIO_PROCESS, 0, k->spec.nice);
+}
+
+/* Everything of ours is closed by the exec; only what is let through here stays. */
+static void let_through(const struct keeper *k)
+{
+    int input = k->spec.input == NACRE_STDIN_PIPE ? k->child_in : plan.input;
+    if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
+        give_up(k, STAGE_STDIN, errno);
+    if (plan.preload && dup2(k->text_fd, PRELOAD_FD) == PRELOAD_FD)
+        fcntl(PRELOAD_FD, F_SETFD, 0);
+    if (plan.text >= 0 && dup2(plan.text, TEXT_FD) < 0)
+        give_up(k, STAGE_EXEC, errno);
+}
+
+static _Noreturn void become(const struct keeper *k)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    if (chdir(plan.cwd) < 0)
+        give_up(k, STAGE_CHDIR, errno);
+    take_over(k);
+    let_through(k);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(plan.program, plan.argv, plan.env);
+    give_up(k, STAGE_EXEC, errno);
+}
+
+struct stand_in {
+    struct keeper *k;
+    pid_t parent;
+    bool outside;
+};
+
+static void stand_in(void *argument)
+{
+    const struct stand_in *self = argument;
+    struct keeper *k = self->k;
+    take_place(k, self->parent, self->outside);
+    struct start_result result = hear(k);
+    result.outside = k->result->outside;
+    *k->result = result;
+    if (!result.heard || result.stage != STAGE_NONE)
+        sys_exit(127);
+    become(k);
+}
+
+/* --- In the keeper. ----------------------------------------------------------------------------
+ */
+
+bool start_stand_in(struct keeper *k)
+{
+    static struct stand_in self;
     int pipe[2];
-    *ret_fd = given;
-    if (k->spec.input != NACRE_STDIN_PIPE)
-        return 0;
-    int r = fd_pipe(pipe);
-    if (r < 0)
-        return r;
-    fd_set_nonblock(pipe[1]);
-    k->in_fd = pipe[1];
-    *ret_fd = pipe[0];
-    return 0;
+    explicit_bzero(&space, sizeof space); /* takes the page faults ahead of time */
+    if (!BIRTH_SHARES || fd_pipe(pipe) < 0)
+        return false;
+    self = (struct stand_in){.k = k, .parent = getpid()};
+    k->main = birth(k->cgroup_fd, stand_in, &self, &self.outside);
+    close(pipe[1]);
+    if (k->main < 0)
+        close_fd(&pipe[0]);
+    k->born_fd = pipe[0];
+    return k->main > 0;
 }
 
-static struct start_result start(struct keeper *k, struct spec *spec, int given)
+/* The run has its spec, unless the disk is full; it runs all the same. */
+static struct start_result conclude(struct keeper *k)
 {
-    struct plan plan = {.k = k,
-                        .spec = &k->spec,
-                        .text = -EBADF,
-                        .preload = -EBADF,
-                        .parent = getpid(),
-                        .result = k->result};
-    k->spec = *spec->head;
-    int r = place_input(k, given, &plan.input);
-    if (r < 0)
-        return failed(STAGE_STDIN, -r);
-    struct start_result result = start_with(k, spec, &plan);
-    /* A run that can be seen has its spec, unless the disk is full; it runs all the same. */
-    if (result.stage == STAGE_NONE)
-        (void)fd_pwrite_all(k->spec_fd, spec->head, spec->size, 0);
-    if (plan.input != given)
-        close_fd(&plan.input);
-    clean_up(spec, &plan);
+    struct start_result result = *k->result;
+    bool started = result.heard && result.stage == STAGE_NONE;
+    if (started)
+        (void)fd_pwrite_all(k->spec_fd, plan.spec.head, plan.spec.size, 0);
+    else
+        (void)RETRY(waitpid(k->main, NULL, 0));
+    if (k->spec.input != NACRE_STDIN_PIPE)
+        close_fd(&k->in_fd);
+    close_fd(&k->child_in);
+    const struct spec_head *head = plan.spec.head;
+    size_t count = head ? (size_t)head->argc + head->envc + (size_t)EXTRA_ENTRIES * 2 : 0;
+    if (plan.argv && count > POINTERS)
+        munmap(plan.argv, count * sizeof(char *));
+    if (head && head != (const void *)space.go.spec)
+        spec_unmap(&plan.spec);
+    madvise(&space, sizeof space, MADV_DONTNEED);
+    birth_over();
     return result;
 }
 
-enum start_answer start_on_go(struct keeper *k, struct start_result *ret_result)
+struct start_result start_born(struct keeper *k)
 {
-    int fds[2];
-    struct spec spec;
-    ssize_t n = sock_recv(k->launch_fd, &space.go, sizeof space.go, fds, 2, MSG_DONTWAIT);
-    if (n == -EAGAIN)
-        return START_NOT_YET;
-    if (n < (ssize_t)offsetof(struct wire_go, spec) || space.go.head.type != WIRE_GO)
-        return START_NEVER;
-    cleanup_close int input = space.go.has_input ? fds[0] : -EBADF;
-    cleanup_close int file = space.go.has_input ? fds[1] : fds[0];
-    int r = load_spec((size_t)n, file, &spec);
-    *ret_result = r < 0 ? failed(STAGE_SPEC, -r) : start(k, &spec, input);
-    return START_TRIED;
+    loop_close(k, &k->born_fd);
+    return conclude(k);
+}
+
+struct start_result start_by_fork(struct keeper *k)
+{
+    pid_t parent = getpid();
+    *k->result = hear(k);
+    if (!k->result->heard || k->result->stage != STAGE_NONE)
+        return *k->result;
+    k->main = birth_copy();
+    if (k->main == 0) {
+        take_place(k, parent, k->cgroup_fd >= 0);
+        become(k);
+    }
+    if (k->main < 0)
+        *k->result = failed(STAGE_PREPARE, -k->main);
+    close_fd(&plan.input);
+    close_fd(&plan.text);
+    return conclude(k);
 }

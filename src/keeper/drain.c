@@ -86,9 +86,16 @@ static ssize_t pull(struct keeper *k, nacre_stream stream)
         ring_lost = 0;
         logw_lose_ring(&k->log, EIO);
     }
+    /* Closed when nobody waits for an answer any more. */
     if (n == 0 || (n < 0 && n != -EAGAIN))
-        loop_close(k, &k->out_fd[stream]);
+        k->ended_fd[stream] = TAKE_FD(k->out_fd[stream]);
     return n;
+}
+
+void drain_close_ended(struct keeper *k)
+{
+    for (int i = 0; i < 2; i++)
+        loop_close(k, &k->ended_fd[i]);
 }
 
 /* Further ahead of its pacer than is surely kept. */

@@ -6,7 +6,7 @@
  *   main.c     becomes a process of its own and runs the loop
  *   setup.c    makes the run directory, the pipes and the cgroup
  *   launch.c   the conversation with the library until the command runs, and the successor
- *   command.c  starts the command; vfork.c is the system call behind it
+ *   command.c  starts the command; birth.c is the system call behind it
  *   machine.c  the states, as a table
  *   tree.c     signals, kills and reaps the tree
  *   drain.c    the streams
@@ -79,6 +79,7 @@ struct kill_order {
 
 /* What became of a start. */
 struct start_result {
+    bool heard;            /* there was a go */
     enum wire_stage stage; /* STAGE_NONE = the child is the command now */
     int error;
     bool outside; /* it could not enter its cgroup */
@@ -108,7 +109,10 @@ struct keeper {
     int owner_line; /* to the session; see run/wire.h */
     int owner_pidfd;
     int out_fd[2];               /* read ends of the command's streams */
+    int ended_fd[2];             /* the same at their end, still to be closed */
     int in_fd;                   /* write end of its stdin */
+    int child_in;                /* read end, until it has it */
+    int born_fd;                 /* readable when the stand-in has become something */
     int child_fd[2];             /* the command's ends, until it has them */
     struct start_result *result; /* a page shared with the child */
     pid_t main;
@@ -141,16 +145,18 @@ void setup_undo(struct keeper *k, bool all);
 /* Does without the cgroup. */
 void setup_leave_cgroup(struct keeper *k);
 
-/* command.c: takes the page faults of a start ahead of it. */
-void start_warm_up(void);
-/* Hears the go and starts what it says. */
-enum start_answer { START_NOT_YET, START_TRIED, START_NEVER };
-enum start_answer start_on_go(struct keeper *k, struct start_result *ret_result);
+/* command.c: has a child wait for the go; false if we have to do that ourselves. */
+bool start_stand_in(struct keeper *k);
+/* The stand-in has executed, or is gone. */
+struct start_result start_born(struct keeper *k);
+/* Hears the go, which is there, and starts what it says. */
+struct start_result start_by_fork(struct keeper *k);
 
 /* launch.c */
 int launch_hello(struct keeper *k);
 void launch_ready(struct keeper *k, int error);
-void launch_go(struct keeper *k);
+/* What became of a start. */
+void launch_outcome(struct keeper *k, struct start_result result);
 /* Makes the successor that was promised, if one was; in it, k->reborn is set. */
 void launch_successor(struct keeper *k);
 
@@ -174,6 +180,7 @@ void drain_stream(struct keeper *k, nacre_stream stream);
 /* All that is in the pipes now, but not what keeps coming. */
 void drain_now(struct keeper *k);
 bool drain_at_eof(const struct keeper *k);
+void drain_close_ended(struct keeper *k);
 /* The pacer has read up to an offset, or (UINT64_MAX) is gone. */
 void drain_seen(struct keeper *k, uint64_t offset);
 /* Ties the log to the state, and catches what may happen to its mapping. */
@@ -198,7 +205,17 @@ void forget_descriptors(struct keeper *k);
 void outlive_owner(struct keeper *k);
 
 /* Watching descriptors. The tag comes back with the event. */
-enum tag { TAG_SIGNAL, TAG_LISTEN, TAG_LAUNCH, TAG_OWNER, TAG_OUT, TAG_ERR, TAG_IN, TAG_CONN };
+enum tag {
+    TAG_SIGNAL,
+    TAG_LISTEN,
+    TAG_LAUNCH,
+    TAG_BORN,
+    TAG_OWNER,
+    TAG_OUT,
+    TAG_ERR,
+    TAG_IN,
+    TAG_CONN
+};
 void loop_add(struct keeper *k, int fd, uint32_t events, enum tag tag, uint32_t index);
 void loop_remove(struct keeper *k, int fd);
 /* Removes before it closes: a forked child may still hold the description open. */

@@ -135,22 +135,16 @@ static void run_now(struct keeper *k, struct start_result result)
     fd_set_nonblock(k->launch_fd);
     struct conn *first = ctl_add(k, TAKE_FD(k->launch_fd), true);
     k->pacer = k->spec.paced ? first : NULL;
+    /* A short command may be over before we hear that it began. */
+    tree_reap(k);
 }
 
-void launch_go(struct keeper *k)
+void launch_outcome(struct keeper *k, struct start_result result)
 {
-    struct start_result result;
-    switch (start_on_go(k, &result)) {
-    case START_NOT_YET:
-        break;
-    case START_NEVER:
+    if (!result.heard)
         machine_event(k, EV_NOT_STARTED);
-        break;
-    case START_TRIED:
-        if (result.stage == STAGE_NONE)
-            run_now(k, result);
-        else
-            refuse(k, result);
-        break;
-    }
+    else if (result.stage == STAGE_NONE)
+        run_now(k, result);
+    else
+        refuse(k, result);
 }

@@ -42,8 +42,6 @@ static void run(struct keeper *k)
 {
     k->state = ST_RUNNING;
     k->st.phase = PHASE_RUN;
-    k->st.started_ns = clock_real_ns();
-    k->st.started_mono_ns = clock_mono_ns();
     k->st.kept = k->spec.lifetime == NACRE_LIFE_KEEP;
     k->st.background = k->spec.background;
     k->st.fleeting = k->spec.fleeting;

@@ -39,10 +39,12 @@ void loop_close(struct keeper *k, int *fd)
 
 void forget_descriptors(struct keeper *k)
 {
-    int *fds[] = {&k->epoll_fd,  &k->signal_fd,   &k->launch_fd,   &k->successor_fd, &k->runs_fd,
-                  &k->dir_fd,    &k->state_fd,    &k->spec_fd,     &k->listen_fd,    &k->text_fd,
-                  &k->cgroup_fd, &k->owner_line,  &k->owner_pidfd, &k->out_fd[0],    &k->out_fd[1],
-                  &k->in_fd,     &k->child_fd[0], &k->child_fd[1]};
+    int *fds[] = {&k->epoll_fd,    &k->signal_fd,   &k->launch_fd, &k->successor_fd,
+                  &k->runs_fd,     &k->dir_fd,      &k->state_fd,  &k->spec_fd,
+                  &k->listen_fd,   &k->text_fd,     &k->cgroup_fd, &k->owner_line,
+                  &k->owner_pidfd, &k->out_fd[0],   &k->out_fd[1], &k->in_fd,
+                  &k->child_fd[0], &k->child_fd[1], &k->child_in,  &k->born_fd,
+                  &k->ended_fd[0], &k->ended_fd[1]};
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < CONN_MAX; i++)
@@ -101,7 +103,6 @@ static int watch_everything(struct keeper *k)
         return -errno;
     loop_add(k, k->signal_fd, EPOLLIN, TAG_SIGNAL, 0);
     loop_add(k, k->listen_fd, EPOLLIN, TAG_LISTEN, 0);
-    loop_add(k, k->launch_fd, EPOLLIN, TAG_LAUNCH, 0);
     loop_add(k, k->out_fd[0], EPOLLIN, TAG_OUT, 0);
     loop_add(k, k->out_fd[1], EPOLLIN, TAG_ERR, 0);
     /* Nothing is ever said to us on the session's line: its end is the message. */
@@ -150,7 +151,11 @@ static void dispatch(struct keeper *k, uint64_t data)
         break;
     case TAG_LAUNCH:
         if (k->state == ST_WARM)
-            launch_go(k);
+            launch_outcome(k, start_by_fork(k));
+        break;
+    case TAG_BORN:
+        if (k->state == ST_WARM)
+            launch_outcome(k, start_born(k));
         break;
     case TAG_OWNER:
         if (k->owner_line >= 0)
@@ -195,6 +200,18 @@ static void on_idle(struct keeper *k)
         outlive_owner(k);
 }
 
+/* The ends of the streams come before the news that the command has exited; but that is what
+ * somebody waits for. */
+static void exits_first(struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (events[i].data.u64 == TAG_SIGNAL) {
+            struct epoll_event signal = events[i];
+            events[i] = events[0];
+            events[0] = signal;
+        }
+}
+
 static void loop(struct keeper *k)
 {
     while (k->state != ST_DONE) {
@@ -203,10 +220,13 @@ static void loop(struct keeper *k)
         int n = epoll_wait(k->epoll_fd, events, ARRAY_SIZE(events), timeout);
         if (k->chores && (n == 0 || clock_mono_ns() - k->st.started_mono_ns > PATIENCE_NS))
             on_idle(k);
+        exits_first(events, n);
         for (int i = 0; i < n && k->state != ST_DONE; i++)
             dispatch(k, events[i].data.u64);
-        if (k->state != ST_DONE)
+        if (k->state != ST_DONE) {
             machine_timers(k);
+            drain_close_ended(k);
+        }
     }
     if (!k->reborn)
         launch_successor(k);
@@ -230,6 +250,15 @@ static int introduce(struct keeper *k)
     return r;
 }
 
+/* Heard by a stand-in where there can be one. */
+static void await_go(struct keeper *k)
+{
+    if (start_stand_in(k))
+        loop_add(k, k->born_fd, EPOLLIN, TAG_BORN, 0);
+    else
+        loop_add(k, k->launch_fd, EPOLLIN, TAG_LAUNCH, 0);
+}
+
 /* From the preparation of a run to its end. */
 static int keep(struct keeper *k)
 {
@@ -241,7 +270,8 @@ static int keep(struct keeper *k)
     if (r == 0)
         r = watch_everything(k);
     drain_guard(k);
-    start_warm_up();
+    if (r == 0)
+        await_go(k);
     launch_ready(k, r);
     if (r == 0)
         loop(k);

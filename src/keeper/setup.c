@@ -65,6 +65,13 @@ static int open_streams(struct keeper *k)
         k->child_fd[i] = fds[1];
         fd_set_nonblock(k->out_fd[i]);
     }
+    int in[2];
+    int r = fd_pipe(in);
+    if (r < 0)
+        return r;
+    k->child_in = in[0];
+    k->in_fd = in[1];
+    fd_set_nonblock(k->in_fd);
     void *page =
         mmap(NULL, sizeof *k->result, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)

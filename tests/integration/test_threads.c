@@ -42,7 +42,8 @@ TEST_LIMIT(sixty_four_start_at_once, 40)
     pthread_barrier_init(&stage.barrier, NULL, 64);
     run_threads(64, start_and_check, &stage);
     pthread_barrier_destroy(&stage.barrier);
-    CHECK_RANGE(before, fd_count(), before + 8);
+    /* What a session has open, its log among it; not one for each start. */
+    CHECK_RANGE(before, fd_count(), before + 9);
     close_session(stage.session);
 }
 

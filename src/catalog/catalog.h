@@ -135,8 +135,8 @@ struct catalog_run {
 };
 
 /*
- * Inserts or updates. Never undone by an update: the first outcome and its time; an empty tree; the
- * state; a larger bytes or read_to.
+ * Inserts or updates. Never undone by an update: the first outcome and its time; an empty tree; a
+ * larger bytes or read_to. Without a state the row keeps the one it has.
  */
 int catalog_put_run(struct catalog *c, const struct catalog_run *run, nacre_error *err);
 
@@ -144,7 +144,7 @@ int catalog_put_run(struct catalog *c, const struct catalog_run *run, nacre_erro
 int catalog_get_run(struct catalog *c, const nacre_id *run, struct catalog_run **ret_run,
                     nacre_error *err);
 
-/* Removes the row, its name and what is owed for it. Not an error if there is none. */
+/* Removes the row and what is owed for it. Not an error if there is none. */
 int catalog_remove_run(struct catalog *c, const nacre_id *run, nacre_error *err);
 
 /* A new owner. NACRE_ENOTFOUND if there is no such run. */
@@ -216,8 +216,7 @@ int catalog_ack(struct catalog *c, const nacre_id *runs, size_t count, nacre_err
 
 /*
  * What is owed to these ended sessions is session's now and pending; what they had offered comes
- * as repeated. Returns how many. Of
- * two that claim at once, one gets each completion.
+ * as repeated. Returns how many. Of two that claim at once, one gets each completion.
  */
 int catalog_claim(struct catalog *c, const nacre_id *session, const nacre_id *ended, size_t count,
                   nacre_error *err);

@@ -150,21 +150,15 @@ static int open_quietly(struct catalog *c, const char *path, int flags)
     return sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
-/* The pages that wait in -wal are few, so that the next one to open it has little to read. */
 static const char settings[] = "PRAGMA synchronous = NORMAL;"
-                               "PRAGMA wal_autocheckpoint = 400;"
-                               "PRAGMA journal_size_limit = 1048576;"
+                               "PRAGMA journal_size_limit = 8388608;"
                                "PRAGMA cache_size = -1024;"
                                "PRAGMA temp_store = MEMORY;"
                                "PRAGMA trusted_schema = OFF;"
                                "PRAGMA cell_size_check = ON;";
 
-/* The mode of the journal cannot be changed in a transaction, hence the lock. */
-static int set_up(struct catalog *c, int home_fd, nacre_error *err)
+static int set_up(struct catalog *c, nacre_error *err)
 {
-    cleanup_close int lock = place_lock(home_fd, c->busy_ms);
-    if (lock < 0)
-        return explain_errno(c, lock, err);
     int rc = exec(c, "PRAGMA journal_mode = WAL");
     if (rc == SQLITE_OK)
         rc = in_transaction(c, true, bring_up, NULL);
@@ -173,7 +167,7 @@ static int set_up(struct catalog *c, int home_fd, nacre_error *err)
 }
 
 /* A damaged file is not an error here: c->damaged tells. */
-static int open_file(struct catalog *c, int home_fd, nacre_error *err)
+static int open_file(struct catalog *c, nacre_error *err)
 {
     char path[PATH_MAX];
     enum schema_state state = SCHEMA_FOREIGN;
@@ -191,51 +185,53 @@ static int open_file(struct catalog *c, int home_fd, nacre_error *err)
         return 0;
     if (rc != SQLITE_OK)
         return explain(c, rc, err);
-    return state == SCHEMA_CURRENT ? 0 : set_up(c, home_fd, err);
-}
-
-static int make_file(const struct catalog *c, int home_fd, nacre_error *err)
-{
-    cleanup_close int lock = place_lock(home_fd, c->busy_ms);
-    int r = lock < 0 ? lock : place_make(home_fd);
-    return r < 0 ? explain_errno(c, r, err) : 0;
+    return state == SCHEMA_CURRENT ? 0 : set_up(c, err);
 }
 
 /* Of several that find the same damage, the first one with the lock replaces the file. */
-static int replace_file(const struct catalog *c, int home_fd, nacre_error *err)
+static int replace_or_make(struct catalog *c, int home_fd)
 {
+    bool replace = c->damaged && !has_moved(c);
+    close_db(c);
+    int r = replace ? place_set_aside(home_fd) : 0;
+    return r < 0 ? r : place_make(home_fd);
+}
+
+static bool is_read_only(int r)
+{
+    return r == -EROFS || r == -EACCES || r == -EPERM;
+}
+
+/*
+ * While SQLite opens a database it looks for what belongs to it by name, and would meddle with the
+ * companions of another one that takes its place just then. Hence all of this, from the decision
+ * to replace a file to the first look at the new one, happens under the lock; only where nothing
+ * can be written, and so nothing replaced, it goes without.
+ */
+static int open_locked(struct catalog *c, int home_fd, nacre_error *err)
+{
+    int exists = place_exists(home_fd);
+    if (exists < 0)
+        return explain_errno(c, exists, err);
+    if (!exists && !c->create)
+        return err_set(err, NACRE_ENOTFOUND, "there is no catalog in %.120s", c->home);
     cleanup_close int lock = place_lock(home_fd, c->busy_ms);
-    int r = lock < 0 ? lock : 0;
-    if (r == 0 && !has_moved(c)) {
-        r = place_set_aside(home_fd);
-        if (r == 0)
-            r = place_make(home_fd);
-    }
-    return r < 0 ? explain_errno(c, r, err) : 0;
+    bool as_it_is = is_read_only(lock) && exists && !c->damaged;
+    if (lock < 0 && !as_it_is)
+        return explain_errno(c, lock, err);
+    int r = as_it_is ? 0 : replace_or_make(c, home_fd);
+    close_db(c);
+    return r < 0 ? explain_errno(c, r, err) : open_file(c, err);
 }
 
 static int open_again(struct catalog *c, nacre_error *err)
 {
     cleanup_close int home_fd = open(c->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int r = home_fd < 0 ? -errno : 0;
-    if (r == 0 && c->damaged) {
-        r = replace_file(c, home_fd, err);
-        if (r < 0)
-            return r;
-    }
-    close_db(c);
-    if (r == 0)
-        r = place_exists(home_fd);
-    if (r == -ENOENT || (r == 0 && !c->create))
+    if (home_fd >= 0)
+        return open_locked(c, home_fd, err);
+    if (errno == ENOENT)
         return err_set(err, NACRE_ENOTFOUND, "there is no catalog in %.120s", c->home);
-    if (r < 0)
-        return explain_errno(c, r, err);
-    if (r == 0) {
-        r = make_file(c, home_fd, err);
-        if (r < 0)
-            return r;
-    }
-    return open_file(c, home_fd, err);
+    return explain_errno(c, -errno, err);
 }
 
 static void put_session_again(struct catalog *c)

@@ -119,6 +119,15 @@ int query_end(struct query *q)
     return q->rc;
 }
 
+int query_collect(struct query *q, query_take_fn *take, struct rows *rows)
+{
+    int r = 0;
+    while (r == 0 && query_row(q))
+        r = rows_add_consume(rows, take(q));
+    int ended = query_end(q);
+    return ended != 0 ? ended : r;
+}
+
 int query_run(struct query *q, int *ret_changes)
 {
     while (query_row(q))

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "catalog/db.h"
+#include "catalog/rows.h"
 
 struct query {
     sqlite3_stmt *stmt;
@@ -41,6 +42,10 @@ int query_size(struct query *q, int column);             /* of a blob in bytes; 
 void query_get_blob(struct query *q, int column, void *buf, size_t size);
 
 int query_end(struct query *q);
+
+/* Each row to the end as a block of memory that take makes of it, NULL if there is none. */
+typedef void *query_take_fn(struct query *q);
+int query_collect(struct query *q, query_take_fn *take, struct rows *rows);
 
 /* Steps to the end; *ret_changes, if not NULL, is how many rows were changed. */
 int query_run(struct query *q, int *ret_changes);

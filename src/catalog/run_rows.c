@@ -22,7 +22,7 @@ struct block {
     struct run_state state;
 };
 
-static struct catalog_run *take_row(struct query *q)
+static void *take_row(struct query *q)
 {
     const char *strings[] = {query_get_text(q, 12), query_get_text(q, 13), query_get_text(q, 14),
                              query_get_text(q, 15)};
@@ -55,11 +55,7 @@ static struct catalog_run *take_row(struct query *q)
 
 int run_rows_take(struct query *q, struct rows *rows)
 {
-    int r = 0;
-    while (r == 0 && query_row(q))
-        r = rows_add_consume(rows, take_row(q));
-    int ended = query_end(q);
-    return ended != 0 ? ended : r;
+    return query_collect(q, take_row, rows);
 }
 
 struct listing {

@@ -32,7 +32,7 @@ static const char put_sql[] =
     " log_bytes = excluded.log_bytes,"
     " read_to = max(read_to, excluded.read_to),"
     " background = max(background, excluded.background),"
-    " final = max(final, excluded.final),"
+    " final = (outcome <> 0 OR excluded.outcome <> 0) AND (tree = 1 OR excluded.tree = 1),"
     " name = excluded.name, cwd = excluded.cwd, description = excluded.description,"
     " command = excluded.command, state = coalesce(excluded.state, state)";
 
@@ -180,7 +180,9 @@ struct counting {
 
 static int count_op(struct catalog *c, void *arg)
 {
-    static const char runs[] = "SELECT count(*), sum(outcome = 0) FROM runs WHERE session = ?";
+    static const char runs[] = "SELECT (SELECT count(*) FROM runs WHERE session = ?1),"
+                               " (SELECT count(*) FROM runs"
+                               " WHERE session = ?1 AND final = 0 AND outcome = 0)";
     static const char owed[] = "SELECT sum(offered = 0 AND outcome <> 0)"
                                " FROM owed JOIN runs ON runs.id = run WHERE owed.session = ?";
     struct counting *counting = arg;

@@ -4,8 +4,8 @@
 
 #include "catalog/db.h"
 
-/* Operations, see db_op. */
-int runs_put(struct catalog *c, void *run);   /* a const struct catalog_run */
-int runs_remove(struct catalog *c, void *id); /* a const nacre_id */
+/* Operations, see db_op; arg is a const struct catalog_run, and a const nacre_id. */
+int runs_put(struct catalog *c, void *arg);
+int runs_remove(struct catalog *c, void *arg);
 
 #endif

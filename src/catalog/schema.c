@@ -1,5 +1,6 @@
 #include "catalog/schema.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /*
@@ -43,6 +44,7 @@ static const char version_1[] =
     "CREATE INDEX runs_by_start ON runs (started_ms);"
     "CREATE INDEX runs_by_session ON runs (session, started_ms);"
     "CREATE INDEX runs_open ON runs (started_ms) WHERE final = 0;"
+    "CREATE INDEX runs_open_by_session ON runs (session) WHERE final = 0;"
     "CREATE INDEX runs_by_name ON runs (name, started_ms) WHERE name <> '';"
 
     "CREATE TABLE owed ("
@@ -71,22 +73,42 @@ static int query_number(sqlite3 *db, const char *sql, int *ret_number)
     return rc != SQLITE_OK ? rc : finished;
 }
 
+struct facts {
+    int id;
+    int version;
+    int tables;
+};
+
+/* All at one moment: another process may be filling an empty file. */
+static int read_facts(sqlite3 *db, struct facts *ret_facts)
+{
+    bool begun = sqlite3_get_autocommit(db);
+    int rc = begun ? sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) : SQLITE_OK;
+    if (rc == SQLITE_OK)
+        rc = query_number(db, "PRAGMA application_id", &ret_facts->id);
+    if (rc == SQLITE_OK)
+        rc = query_number(db, "PRAGMA user_version", &ret_facts->version);
+    if (rc == SQLITE_OK)
+        rc = query_number(db, "SELECT count(*) FROM sqlite_schema", &ret_facts->tables);
+    if (begun && !sqlite3_get_autocommit(db))
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
 int schema_look(sqlite3 *db, const struct schema *schema, enum schema_state *ret_state)
 {
-    int id = 0, version = 0, tables = 0;
-    int rc = query_number(db, "PRAGMA application_id", &id);
-    if (rc == SQLITE_OK)
-        rc = query_number(db, "PRAGMA user_version", &version);
-    if (rc == SQLITE_OK)
-        rc = query_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
+    struct facts f = {0};
+    int rc = read_facts(db, &f);
     if (rc != SQLITE_OK)
         return rc;
-    if (id == schema->application_id && version >= 0)
-        *ret_state = version > schema->version   ? SCHEMA_NEWER
-                     : version < schema->version ? SCHEMA_OLDER
-                                                 : SCHEMA_CURRENT;
+    if (f.id != schema->application_id)
+        *ret_state = f.id == 0 && f.version == 0 && f.tables == 0 ? SCHEMA_EMPTY : SCHEMA_FOREIGN;
+    else if (f.version < 0)
+        *ret_state = SCHEMA_FOREIGN;
+    else if (f.version > schema->version)
+        *ret_state = SCHEMA_NEWER;
     else
-        *ret_state = id == 0 && version == 0 && tables == 0 ? SCHEMA_EMPTY : SCHEMA_FOREIGN;
+        *ret_state = f.version < schema->version ? SCHEMA_OLDER : SCHEMA_CURRENT;
     return SQLITE_OK;
 }
 

@@ -117,7 +117,7 @@ int catalog_remove_session(struct catalog *c, const nacre_id *session, nacre_err
     return db_write(c, remove_op, (void *)session, err);
 }
 
-static struct catalog_session *take_row(struct query *q)
+static void *take_row(struct query *q)
 {
     struct catalog_session session = {
         .id = query_get_id(q, 0),
@@ -141,14 +141,10 @@ struct getting {
 static int get_op(struct catalog *c, void *arg)
 {
     struct getting *getting = arg;
-    int r = 0;
     rows_done(&getting->rows);
     struct query q = query_begin(c, "SELECT " COLUMNS " FROM sessions WHERE id = ?");
     query_id(&q, getting->id);
-    if (query_row(&q))
-        r = rows_add_consume(&getting->rows, take_row(&q));
-    int ended = query_end(&q);
-    return ended != 0 ? ended : r;
+    return query_collect(&q, take_row, &getting->rows);
 }
 
 int catalog_get_session(struct catalog *c, const nacre_id *session,
@@ -197,11 +193,7 @@ static int list_op(struct catalog *c, void *arg)
         query_text(&q, f->name);
     if (f->cwd)
         query_text(&q, f->cwd);
-    int r = 0;
-    while (r == 0 && query_row(&q))
-        r = rows_add_consume(&listing->rows, take_row(&q));
-    int ended = query_end(&q);
-    return ended != 0 ? ended : r;
+    return query_collect(&q, take_row, &listing->rows);
 }
 
 int catalog_each_session(struct catalog *c, const struct catalog_session_filter *filter,

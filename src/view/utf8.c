@@ -1,6 +1,7 @@
 #include "view/utf8.h"
 
 #include <string.h>
+#include <utf8proc.h>
 
 /* What a first byte promises: the length, and the range of the second byte, which alone tells
  * overlong forms, surrogates and points beyond U+10FFFF apart. */
@@ -50,6 +51,14 @@ size_t utf8_next(const char *s, size_t size, uint32_t *ret_point)
     }
     *ret_point = point;
     return lead->length;
+}
+
+unsigned utf8_width(uint32_t point)
+{
+    /* Nothing before the combining marks of U+0300 is wide or combines. */
+    if (point < 0x300 || point == UTF8_INVALID)
+        return 1;
+    return (unsigned)utf8proc_charwidth((utf8proc_int32_t)point);
 }
 
 size_t utf8_torn(const char *s, size_t size)

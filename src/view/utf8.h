@@ -20,6 +20,10 @@
  */
 size_t utf8_next(const char *s, size_t size, uint32_t *ret_point);
 
+/* The columns of a character on a terminal: 0 (it combines with the one before), 1 or 2. What is
+ * UTF8_INVALID has 1, as its replacement has. */
+unsigned utf8_width(uint32_t point);
+
 /* How many bytes at s, at most 3, can only be the rest of a character that began before. */
 size_t utf8_torn(const char *s, size_t size);
 

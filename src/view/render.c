@@ -1,0 +1,555 @@
+#include "view/render.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/defs.h"
+#include "view/escape.h"
+#include "view/row.h"
+#include "view/scan.h"
+#include "view/utf8.h"
+
+#define NOTICE      "[... %llu bytes left out ...]"
+#define NOTICE_MAX  (sizeof NOTICE + 20)
+#define SCRATCH_MAX ((size_t)ROW_CELLS_MAX * sizeof(struct cell))
+
+/* A line that waits for another one that is not equal to it. */
+struct held {
+    const char *text; /* NULL: there is none */
+    size_t size;
+    uint64_t line;
+    uint64_t count;
+    char *own; /* room for line_max bytes */
+};
+
+/* The window: the last rows, of which the cursor is in one. `gone` rows under the last one were
+ * erased: they are there for the cursor, but nobody sees them. */
+struct render {
+    struct render_options options;
+    render_line_fn *fn;
+    void *self;
+
+    struct escape escape;
+    char torn[4]; /* the beginning of a character that was not all there */
+    size_t torn_size;
+
+    struct row rows[RENDER_ROWS];
+    size_t top;
+    size_t count; /* >= 1 */
+    size_t gone;
+    size_t at;       /* the cursor's row, < count, */
+    uint64_t column; /* and its column, or ROW_END */
+    uint64_t line;   /* the raw number of the line that is being read */
+
+    struct held held;
+    char *cut; /* room for line_max bytes */
+    struct buf scratch;
+};
+
+static struct row *row_at(struct render *r, size_t i)
+{
+    return &r->rows[(r->top + i) % RENDER_ROWS];
+}
+
+/* -- Lines on their way out ------------------------------------------------------------------- */
+
+static int give(struct render *r, const char *text, size_t size, uint64_t line, uint64_t count,
+                bool complete)
+{
+    struct render_line out = {text, size, line, count, complete};
+    return r->fn(r->self, &out);
+}
+
+static int give_held(struct render *r)
+{
+    struct held *h = &r->held;
+    const char *text = TAKE_PTR(h->text);
+    return text ? give(r, text, h->size, h->line, h->count, true) : 0;
+}
+
+/* The text that is held stays where it is until own_held(). */
+static int give_or_hold(struct render *r, const char *text, size_t size, uint64_t line)
+{
+    struct held *h = &r->held;
+    if (!r->options.fold)
+        return give(r, text, size, line, 1, true);
+    if (h->text && h->size == size && memcmp(h->text, text, size) == 0) {
+        h->count++;
+        return 0;
+    }
+    int e = give_held(r);
+    h->text = text;
+    h->size = size;
+    h->line = line;
+    h->count = 1;
+    return e;
+}
+
+static void own_held(struct render *r)
+{
+    struct held *h = &r->held;
+    if (h->text && h->text != h->own) {
+        memcpy(h->own, h->text, h->size);
+        h->text = h->own;
+    }
+}
+
+static size_t back_to_character(const char *s, size_t at)
+{
+    while (at > 0 && ((uint8_t)s[at] & 0xc0) == 0x80)
+        at--;
+    return at;
+}
+
+/* The beginning and the end of a line that is too long, and between them how much is missing. */
+static void cut_line(struct render *r, struct row_view *view)
+{
+    size_t max = r->options.line_max;
+    uint64_t all = view->size + view->lost;
+    char notice[NOTICE_MAX];
+    size_t room = max - (size_t)snprintf(notice, sizeof notice, NOTICE, (unsigned long long)all);
+    size_t head = MIN(room / 2, view->lost > 0 ? view->head : view->size);
+    size_t tail = MIN(room - room / 2, view->size - (view->lost > 0 ? view->head : head));
+    if (head < view->size)
+        head = back_to_character(view->text, head);
+    size_t from = view->size - tail;
+    from += utf8_torn(view->text + from, tail);
+    tail = view->size - from;
+
+    size_t size =
+        (size_t)snprintf(notice, sizeof notice, NOTICE, (unsigned long long)(all - head - tail));
+    memcpy(r->cut, view->text, head);
+    memcpy(r->cut + head, notice, size);
+    memcpy(r->cut + head + size, view->text + from, tail);
+    *view = (struct row_view){.text = r->cut, .size = head + size + tail};
+}
+
+static int give_view(struct render *r, struct row_view *view, uint64_t line)
+{
+    if (view->lost > 0 || view->size > r->options.line_max)
+        cut_line(r, view);
+    return give_or_hold(r, view->size > 0 ? view->text : "", view->size, line);
+}
+
+static int give_row(struct render *r, struct row *row)
+{
+    struct row_view view;
+    int e = row_show(row, &r->scratch, &view);
+    if (e == 0)
+        e = give_view(r, &view, row->line);
+    own_held(r);
+    return e;
+}
+
+/* -- Rows ------------------------------------------------------------------------------------- */
+
+static void fresh_row(struct render *r, size_t i)
+{
+    struct row *row = row_at(r, i);
+    row_clear(row);
+    row->line = r->line;
+}
+
+/* One more row at the bottom; the top one leaves if there are too many. */
+static int add_row(struct render *r)
+{
+    int e = 0;
+    if (r->gone > 0) {
+        r->gone--;
+    } else if (r->count == RENDER_ROWS) {
+        e = give_row(r, row_at(r, 0));
+        r->top = (r->top + 1) % RENDER_ROWS;
+        r->count--;
+        r->at--;
+    }
+    fresh_row(r, r->count++);
+    return e;
+}
+
+static int newline(struct render *r)
+{
+    int e = 0;
+    r->line++;
+    if (r->at + 1 == r->count)
+        e = add_row(r);
+    r->at++;
+    r->column = 0;
+    return e;
+}
+
+/* The cursor goes no further beyond the text than a terminal is wide. */
+static int limit_column(struct render *r)
+{
+    uint64_t width;
+    if (r->column < RENDER_COLUMNS)
+        return 0;
+    int e = row_width(row_at(r, r->at), &width);
+    if (e == 0)
+        r->column = MIN(r->column, MAX(width, (uint64_t)RENDER_COLUMNS - 1));
+    return e;
+}
+
+static int put(struct render *r, const char *s, size_t size)
+{
+    return row_put(row_at(r, r->at), &r->column, s, size);
+}
+
+/* -- Commands --------------------------------------------------------------------------------- */
+
+static int go_up(struct render *r, uint32_t n)
+{
+    r->at -= MIN((size_t)n, r->at);
+    return limit_column(r);
+}
+
+static int go_down(struct render *r, uint32_t n)
+{
+    for (; n > 0 && r->at + 1 < r->count + r->gone; n--) {
+        if (r->at + 1 == r->count)
+            add_row(r); /* one that was gone: nothing leaves */
+        r->at++;
+    }
+    return limit_column(r);
+}
+
+static int go_to(struct render *r, uint64_t column)
+{
+    r->column = column;
+    return limit_column(r);
+}
+
+/* 0: from the cursor on, 1: up to the cursor, 2: all. */
+static int erase_line(struct render *r, uint32_t what)
+{
+    struct row *row = row_at(r, r->at);
+    uint64_t all = 0;
+    int e = 0;
+    if (what == 0)
+        e = row_erase_after(row, &r->column);
+    else if (what == 1)
+        e = row_erase_before(row, &r->column);
+    else if (what == 2)
+        e = row_locate(row, &r->column);
+    if (e == 0 && what == 2)
+        e = row_erase_after(row, &all);
+    return e == 0 && r->column != ROW_END ? limit_column(r) : e;
+}
+
+static int erase_below(struct render *r)
+{
+    r->gone += r->count - (r->at + 1);
+    r->count = r->at + 1;
+    return erase_line(r, 0);
+}
+
+/* What is not here has no effect. */
+static int obey(struct render *r)
+{
+    uint32_t given = r->escape.number, n = MAX(given, 1u);
+    char command = r->escape.command;
+    if (command == 'K')
+        return erase_line(r, given);
+    if (command == 'J')
+        return given == 0 ? erase_below(r) : 0;
+    if (!strchr("ABCDEFG", command))
+        return 0;
+    int e = row_locate(row_at(r, r->at), &r->column);
+    if (e < 0)
+        return e;
+    if (command == 'E' || command == 'F')
+        r->column = 0;
+    switch (command) {
+    case 'A':
+    case 'F':
+        return go_up(r, n);
+    case 'B':
+    case 'E':
+        return go_down(r, n);
+    case 'C':
+        return go_to(r, r->column + n);
+    case 'D':
+        return go_to(r, r->column - MIN((uint64_t)n, r->column));
+    default:
+        return go_to(r, n - 1);
+    }
+}
+
+static int backspace(struct render *r)
+{
+    int e = row_locate(row_at(r, r->at), &r->column);
+    if (e == 0 && r->column > 0)
+        r->column--;
+    return e;
+}
+
+/* Those without a meaning here are shown as ^A. */
+static int control(struct render *r, uint8_t byte)
+{
+    switch (byte) {
+    case '\n':
+        return newline(r);
+    case '\r':
+        r->column = 0;
+        return 0;
+    case '\b':
+        return backspace(r);
+    case '\t':
+        return put(r, "\t", 1);
+    default:
+        return put(r, (const char[]){'^', (char)(byte ^ 0x40)}, 2);
+    }
+}
+
+/* -- Clean text ------------------------------------------------------------------------------- */
+
+/* Whether whole lines can be taken as they are: the cursor is in an empty last row. */
+static bool at_fresh_row(struct render *r)
+{
+    return r->at + 1 == r->count && r->gone == 0 && row_empty(row_at(r, r->at)) &&
+           (r->column == 0 || r->column == ROW_END) && !row_at(r, r->at)->redrawn;
+}
+
+/* Where the last RENDER_ROWS - 1 lines begin, of text that ends with a newline; NULL if it has no
+ * more than those. */
+static const char *last_rows(const char *s, const char *end)
+{
+    for (int i = 0; i < RENDER_ROWS; i++) {
+        end = memrchr(s, '\n', (size_t)(end - s));
+        if (!end)
+            return NULL;
+    }
+    return end + 1;
+}
+
+/* Gives out all rows but the last one, which is empty. */
+static int flush_rows(struct render *r)
+{
+    int e = 0;
+    for (; e == 0 && r->count > 1; r->count--) {
+        e = give_row(r, row_at(r, 0));
+        r->top = (r->top + 1) % RENDER_ROWS;
+    }
+    r->at = 0;
+    return e;
+}
+
+/* Whole lines that are beyond the window as soon as what follows them is read. */
+static int pass_lines(struct render *r, const char *s, const char *end)
+{
+    int e = flush_rows(r);
+    while (e == 0 && s < end) {
+        const char *stop = memchr(s, '\n', (size_t)(end - s));
+        struct row_view view = {.text = s, .size = (size_t)(stop - s)};
+        e = give_view(r, &view, r->line++);
+        if (view.text == r->cut)
+            own_held(r);
+        s = stop + 1;
+    }
+    own_held(r);
+    row_at(r, 0)->line = r->line;
+    return e;
+}
+
+static int feed_clean(struct render *r, const char *s, size_t size)
+{
+    const char *end = s + size, *rest = NULL;
+    const char *last = memrchr(s, '\n', size);
+    int e = 0;
+    if (last && at_fresh_row(r))
+        rest = last_rows(s, last + 1);
+    if (rest) {
+        e = pass_lines(r, s, rest);
+        s = rest;
+    }
+    while (e == 0 && s < end) {
+        const char *stop = memchr(s, '\n', (size_t)(end - s));
+        e = put(r, s, (size_t)((stop ? stop : end) - s));
+        if (e == 0 && stop)
+            e = newline(r);
+        s = stop ? stop + 1 : end;
+    }
+    return e;
+}
+
+/* -- Bytes ------------------------------------------------------------------------------------ */
+
+/* One character that is not clean, or the beginning of one. Sets how many bytes it took. */
+static int feed_odd(struct render *r, const char *s, size_t size, size_t *ret_taken)
+{
+    uint32_t point;
+    *ret_taken = utf8_next(s, size, &point);
+    if (*ret_taken == 0) {
+        memcpy(r->torn, s, size);
+        r->torn_size = *ret_taken = size;
+        return 0;
+    }
+    if (point == UTF8_INVALID)
+        return put(r, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
+    if (point < ' ' || point == 0x7f)
+        return control(r, (uint8_t)point);
+    /* A character that had been torn; or a control beyond ASCII, which is dropped. */
+    return point >= 0xa0 ? put(r, s, *ret_taken) : 0;
+}
+
+/* Bytes of a sequence, as many as belong to it. */
+static int feed_escape(struct render *r, const char *s, size_t size, size_t *ret_taken)
+{
+    int e = 0;
+    size_t n = 0;
+    while (e == 0 && n < size) {
+        enum escape_answer answer = escape_feed(&r->escape, (uint8_t)s[n]);
+        if (answer == ESCAPE_TEXT)
+            break;
+        if (answer == ESCAPE_COMMAND)
+            e = obey(r);
+        else if (answer == ESCAPE_CONTROL)
+            e = control(r, (uint8_t)s[n]);
+        n++;
+        if (!escape_inside(&r->escape))
+            break;
+    }
+    *ret_taken = n;
+    return e;
+}
+
+static int feed_some(struct render *r, const char *s, size_t size, size_t *ret_taken)
+{
+    if (escape_inside(&r->escape) || *s == 0x1b)
+        return feed_escape(r, s, size, ret_taken);
+    *ret_taken = scan_clean(s, size);
+    if (*ret_taken > 0)
+        return feed_clean(r, s, *ret_taken);
+    return feed_odd(r, s, size, ret_taken);
+}
+
+/* Completes a character that was torn, or finds that it cannot be. */
+static int feed_torn(struct render *r, const char **s, size_t *size)
+{
+    int e = 0;
+    while (e == 0 && r->torn_size > 0 && *size > 0) {
+        size_t had = r->torn_size, taken;
+        r->torn[had] = **s;
+        r->torn_size = 0;
+        e = feed_odd(r, r->torn, had + 1, &taken);
+        if (taken > had) {
+            ++*s;
+            --*size;
+        }
+    }
+    return e;
+}
+
+int render_feed(struct render *r, const void *bytes, size_t size)
+{
+    const char *s = bytes;
+    int e = feed_torn(r, &s, &size);
+    while (e == 0 && size > 0) {
+        size_t taken;
+        e = feed_some(r, s, size, &taken);
+        s += taken;
+        size -= taken;
+    }
+    return e;
+}
+
+/* -- The interface ---------------------------------------------------------------------------- */
+
+/* The last row is unfinished: no newline was read in it. */
+static int give_last_row(struct render *r)
+{
+    struct row *row = row_at(r, 0);
+    struct row_view view;
+    int e = row_show(row, &r->scratch, &view);
+    if (e < 0 || (view.size == 0 && view.lost == 0))
+        return e;
+    if (view.lost > 0 || view.size > r->options.line_max)
+        cut_line(r, &view);
+    return give(r, view.text, view.size, row->line, 1, false);
+}
+
+static void begin(struct render *r)
+{
+    r->escape = (struct escape){0};
+    r->torn_size = 0;
+    r->top = 0;
+    r->count = 1;
+    r->gone = 0;
+    r->at = 0;
+    r->column = 0;
+    r->line = r->options.first_line;
+    fresh_row(r, 0);
+}
+
+int render_finish(struct render *r)
+{
+    int e = 0;
+    if (r->torn_size > 0)
+        e = put(r, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
+    if (e == 0)
+        e = flush_rows(r);
+    if (e == 0)
+        e = give_held(r);
+    if (e == 0)
+        e = give_last_row(r);
+    begin(r);
+    return e;
+}
+
+int render_new(const struct render_options *options, render_line_fn *fn, void *self,
+               struct render **ret)
+{
+    struct render *r = calloc(1, sizeof *r);
+    if (!r)
+        return -ENOMEM;
+    r->options = *options;
+    r->options.line_max =
+        MIN(MAX(options->line_max, (size_t)RENDER_LINE_LEAST), (size_t)RENDER_LINE_MOST);
+    r->fn = fn;
+    r->self = self;
+    for (size_t i = 0; i < RENDER_ROWS; i++)
+        row_init(&r->rows[i], r->options.line_max);
+    buf_init(&r->scratch, SCRATCH_MAX);
+    r->cut = malloc(r->options.line_max);
+    r->held.own = malloc(r->options.line_max);
+    if (!r->cut || !r->held.own) {
+        render_free(r);
+        return -ENOMEM;
+    }
+    begin(r);
+    *ret = r;
+    return 0;
+}
+
+void render_free(struct render *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < RENDER_ROWS; i++)
+        row_done(&r->rows[i]);
+    buf_done(&r->scratch);
+    free(r->cut);
+    free(r->held.own);
+    free(r);
+}
+
+static int append_line(void *self, const struct render_line *line)
+{
+    struct buf *out = self;
+    int e = buf_append(out, line->text, line->size);
+    if (e == 0 && line->complete)
+        e = buf_str(out, "\n");
+    if (e == 0 && line->count > 1)
+        e = buf_printf(out, "[repeated %llu more times]\n", (unsigned long long)(line->count - 1));
+    return e;
+}
+
+int render_text(struct buf *out, const void *bytes, size_t size,
+                const struct render_options *options)
+{
+    struct render *r cleanup_render = NULL;
+    int e = render_new(options, append_line, out, &r);
+    if (e == 0)
+        e = render_feed(r, bytes, size);
+    return e == 0 ? render_finish(r) : e;
+}

@@ -28,6 +28,7 @@ for_test() {
 	git a program that likes to open editors
 	python3 a program that asks, and one that serves
 	procps pkill and ps, run as agents run them
+	tmux a real terminal, to compare the rendering with
 	util-linux setpriv and unshare: other users, other namespaces
 	EOF
 }

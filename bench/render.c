@@ -137,7 +137,7 @@ static void compare(const char *what, char *text, int with_copy)
         row(name, measured, c / o, "x", 0.2, 1);
     snprintf(name, sizeof name, "%s rendered, against sed", what);
     snprintf(measured, sizeof measured, "%.2f GB/s against %.2f GB/s", speed(o), speed(t));
-    row(name, measured, t / o, "x", 10, 1);
+    row(name, measured, t / o, "x", 3, 1);
 }
 
 /* Rows as long as they can be, all of them in the form that needs the most. */

@@ -41,28 +41,23 @@ static const uint8_t actions[STATES][KINDS] = {
     [STRING] = {TAKE, TEXT, TAKE, END, BEGIN, TAKE, TAKE, TAKE, TAKE, TAKE},
 };
 
-static enum kind kind_of(uint8_t byte)
-{
-    switch (byte) {
-    case '\n':
-        return NEWLINE;
-    case '\a':
-        return BELL;
-    case 0x18:
-    case 0x1a:
-        return CANCEL;
-    case 0x1b:
-        return ESCAPE;
-    case 0x7f:
-        return DELETE;
-    default:
-        return byte >= 0x80   ? HIGH
-               : byte >= 0x40 ? FINAL
-               : byte >= 0x30 ? PARAMETER
-               : byte >= 0x20 ? INTERMEDIATE
-                              : CONTROL;
-    }
-}
+static const uint8_t kinds[256] = {
+    [0x00 ... 0x06] = CONTROL,
+    [0x07] = BELL,
+    [0x08 ... 0x09] = CONTROL,
+    [0x0a] = NEWLINE,
+    [0x0b ... 0x17] = CONTROL,
+    [0x18] = CANCEL,
+    [0x19] = CONTROL,
+    [0x1a] = CANCEL,
+    [0x1b] = ESCAPE,
+    [0x1c ... 0x1f] = CONTROL,
+    [0x20 ... 0x2f] = INTERMEDIATE,
+    [0x30 ... 0x3f] = PARAMETER,
+    [0x40 ... 0x7e] = FINAL,
+    [0x7f] = DELETE,
+    [0x80 ... 0xff] = HIGH,
+};
 
 /* ST needs no entry: ESC has already ended the string, and the backslash ends a short form. */
 static enum state opened_by(uint8_t byte)
@@ -139,9 +134,20 @@ static enum escape_answer act(struct escape *e, enum action action, uint8_t byte
 
 enum escape_answer escape_feed(struct escape *e, uint8_t byte)
 {
-    enum action action = actions[e->state][kind_of(byte)];
+    enum action action = actions[e->state][kinds[byte]];
     if (e->state != GROUND && action != BEGIN && too_long(e, byte))
         action = TEXT;
     e->size++;
     return act(e, action, byte);
+}
+
+size_t escape_colours(const char *s, size_t size)
+{
+    size_t n = 2;
+    if (size < 3 || s[0] != 0x1b || s[1] != '[')
+        return 0;
+    size = MIN(size, (size_t)ESCAPE_MAX);
+    while (n < size && (uint8_t)(s[n] - '0') < 0x10)
+        n++;
+    return n < size && s[n] == 'm' ? n + 1 : 0;
 }

@@ -10,6 +10,7 @@
 #define NACRE_VIEW_ESCAPE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ESCAPE_MAX        256
@@ -37,6 +38,10 @@ static inline bool escape_inside(const struct escape *e)
 {
     return e->state != 0;
 }
+
+/* The length of a whole sequence that sets colours, the most common one and without effect, if s
+ * begins with one: a short way around escape_feed(). */
+size_t escape_colours(const char *s, size_t size);
 
 /* Takes the next byte. Outside of a sequence only ESC is taken. */
 enum escape_answer escape_feed(struct escape *e, uint8_t byte);

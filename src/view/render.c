@@ -243,35 +243,48 @@ static int erase_below(struct render *r)
     return erase_line(r, 0);
 }
 
+/* Where the cursor goes. */
+static int move(struct render *r, char command, uint32_t n)
+{
+    int e = row_locate(row_at(r, r->at), &r->column);
+    if (e < 0)
+        return e;
+    switch (command) {
+    case 'A':
+        return go_up(r, n);
+    case 'B':
+        return go_down(r, n);
+    case 'C':
+        return go_to(r, r->column + n);
+    default:
+        return go_to(r, r->column - MIN((uint64_t)n, r->column));
+    }
+}
+
 /* What is not here has no effect. */
 static int obey(struct render *r)
 {
     uint32_t given = r->escape.number, n = MAX(given, 1u);
-    char command = r->escape.command;
-    if (command == 'K')
-        return erase_line(r, given);
-    if (command == 'J')
-        return given == 0 ? erase_below(r) : 0;
-    if (!strchr("ABCDEFG", command))
-        return 0;
-    int e = row_locate(row_at(r, r->at), &r->column);
-    if (e < 0)
-        return e;
-    if (command == 'E' || command == 'F')
-        r->column = 0;
-    switch (command) {
+    switch (r->escape.command) {
     case 'A':
-    case 'F':
-        return go_up(r, n);
     case 'B':
-    case 'E':
-        return go_down(r, n);
     case 'C':
-        return go_to(r, r->column + n);
     case 'D':
-        return go_to(r, r->column - MIN((uint64_t)n, r->column));
-    default:
+        return move(r, r->escape.command, n);
+    case 'E':
+        r->column = 0;
+        return go_down(r, n);
+    case 'F':
+        r->column = 0;
+        return go_up(r, n);
+    case 'G':
         return go_to(r, n - 1);
+    case 'J':
+        return given == 0 ? erase_below(r) : 0;
+    case 'K':
+        return erase_line(r, given);
+    default:
+        return 0;
     }
 }
 
@@ -351,24 +364,31 @@ static int pass_lines(struct render *r, const char *s, const char *end)
     return e;
 }
 
+/* The next line, or what there is of it. */
+static int feed_line(struct render *r, const char **s, const char *end)
+{
+    const char *stop = memchr(*s, '\n', (size_t)(end - *s));
+    int e = put(r, *s, (size_t)((stop ? stop : end) - *s));
+    *s = stop ? stop + 1 : end;
+    return e == 0 && stop ? newline(r) : e;
+}
+
 static int feed_clean(struct render *r, const char *s, size_t size)
 {
-    const char *end = s + size, *rest = NULL;
-    const char *last = memrchr(s, '\n', size);
+    const char *end = s + size;
     int e = 0;
-    if (last && at_fresh_row(r))
-        rest = last_rows(s, last + 1);
-    if (rest) {
-        e = pass_lines(r, s, rest);
-        s = rest;
+    if (!at_fresh_row(r))
+        e = feed_line(r, &s, end);
+    if (e == 0 && end - s >= RENDER_ROWS && at_fresh_row(r)) {
+        const char *last = memrchr(s, '\n', (size_t)(end - s));
+        const char *rest = last ? last_rows(s, last + 1) : NULL;
+        if (rest) {
+            e = pass_lines(r, s, rest);
+            s = rest;
+        }
     }
-    while (e == 0 && s < end) {
-        const char *stop = memchr(s, '\n', (size_t)(end - s));
-        e = put(r, s, (size_t)((stop ? stop : end) - s));
-        if (e == 0 && stop)
-            e = newline(r);
-        s = stop ? stop + 1 : end;
-    }
+    while (e == 0 && s < end)
+        e = feed_line(r, &s, end);
     return e;
 }
 
@@ -415,8 +435,12 @@ static int feed_escape(struct render *r, const char *s, size_t size, size_t *ret
 
 static int feed_some(struct render *r, const char *s, size_t size, size_t *ret_taken)
 {
-    if (escape_inside(&r->escape) || *s == 0x1b)
+    if (escape_inside(&r->escape))
         return feed_escape(r, s, size, ret_taken);
+    if (*s == 0x1b) {
+        *ret_taken = escape_colours(s, size);
+        return *ret_taken > 0 ? 0 : feed_escape(r, s, size, ret_taken);
+    }
     *ret_taken = scan_clean(s, size);
     if (*ret_taken > 0)
         return feed_clean(r, s, *ret_taken);

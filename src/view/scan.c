@@ -8,6 +8,7 @@
 
 /* Sixteen bytes at once, in whatever registers the machine has; a comparison gives -1 or 0. */
 typedef uint8_t block __attribute__((vector_size(16)));
+typedef uint64_t halves __attribute__((vector_size(16)));
 
 #define BLOCK  sizeof(block)
 #define STRIDE (4 * BLOCK)
@@ -33,9 +34,50 @@ static inline block unclean_bytes(block b)
 
 static inline bool any(block b)
 {
-    uint64_t half[2];
-    memcpy(half, &b, sizeof half);
-    return (half[0] | half[1]) != 0;
+    halves h = (halves)b;
+    return (h[0] | h[1]) != 0;
+}
+
+/* The place of the first byte that is set; there is one. */
+static inline size_t first(block b)
+{
+    halves h = (halves)b;
+    size_t skipped = h[0] ? 0 : sizeof h[0];
+    uint64_t word = h[0] ? h[0] : h[1];
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return skipped + (size_t)__builtin_ctzll(word) / 8;
+#else
+    return skipped + (size_t)__builtin_clzll(word) / 8;
+#endif
+}
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* How far nothing is found from n on, in whole blocks; then exactly where. */
+INLINE size_t skip_blocks(const char *s, size_t n, size_t size, block (*find)(block))
+{
+    for (; size - n >= BLOCK; n += BLOCK) {
+        block found = find(load(s + n));
+        if (any(found))
+            return n + first(found);
+    }
+    return n;
+}
+
+/* The length of the longest beginning in which nothing is found, up to what is left when it is
+ * shorter than a block. Most pieces are short, so the long strides come second. */
+INLINE size_t skip(const char *s, size_t size, block (*find)(block))
+{
+    size_t n = skip_blocks(s, 0, MIN(size, STRIDE), find);
+    if (n < STRIDE)
+        return n;
+    for (; size - n >= STRIDE; n += STRIDE) {
+        block found = find(load(s + n)) | find(load(s + n + BLOCK)) |
+                      find(load(s + n + 2 * BLOCK)) | find(load(s + n + 3 * BLOCK));
+        if (any(found))
+            break;
+    }
+    return skip_blocks(s, n, size, find);
 }
 
 static inline bool is_plain(char c)
@@ -43,26 +85,9 @@ static inline bool is_plain(char c)
     return c >= ' ' && c <= '~';
 }
 
-/* The length of a beginning without such bytes; what follows it is shorter than a stride or has
- * one. */
-static inline size_t skip_strides(const char *s, size_t size, block (*find)(block))
-{
-    size_t n = 0;
-    while (size - n >= STRIDE) {
-        block found = find(load(s + n)) | find(load(s + n + BLOCK)) |
-                      find(load(s + n + 2 * BLOCK)) | find(load(s + n + 3 * BLOCK));
-        if (any(found))
-            break;
-        n += STRIDE;
-    }
-    while (size - n >= BLOCK && !any(find(load(s + n))))
-        n += BLOCK;
-    return n;
-}
-
 size_t scan_plain(const char *s, size_t size)
 {
-    size_t n = skip_strides(s, size, odd_bytes);
+    size_t n = skip(s, size, odd_bytes);
     while (n < size && is_plain(s[n]))
         n++;
     return n;
@@ -86,7 +111,7 @@ size_t scan_clean(const char *s, size_t size)
 {
     size_t n = 0;
     for (;;) {
-        n += skip_strides(s + n, size - n, unclean_bytes);
+        n += skip(s + n, size - n, unclean_bytes);
         while (n < size && (is_plain(s[n]) || s[n] == '\t' || s[n] == '\n'))
             n++;
         size_t wide = scan_wide(s + n, size - n);

@@ -167,15 +167,24 @@ static int add_row(struct render *r)
     return e;
 }
 
-static int newline(struct render *r)
+/* One row down, if need be to a new one. The last row, as long as it is empty, is begun by
+ * whatever line comes to it. */
+static int next_row(struct render *r)
 {
     int e = 0;
-    r->line++;
     if (r->at + 1 == r->count)
         e = add_row(r);
     r->at++;
-    r->column = 0;
+    if (r->at + 1 == r->count && row_empty(row_at(r, r->at)))
+        row_at(r, r->at)->line = r->line;
     return e;
+}
+
+static int newline(struct render *r)
+{
+    r->line++;
+    r->column = 0;
+    return next_row(r);
 }
 
 /* The cursor goes no further beyond the text than a terminal is wide. */
@@ -205,12 +214,10 @@ static int go_up(struct render *r, uint32_t n)
 
 static int go_down(struct render *r, uint32_t n)
 {
-    for (; n > 0 && r->at + 1 < r->count + r->gone; n--) {
-        if (r->at + 1 == r->count)
-            add_row(r); /* one that was gone: nothing leaves */
-        r->at++;
-    }
-    return limit_column(r);
+    int e = 0;
+    for (; e == 0 && n > 0 && r->at + 1 < r->count + r->gone; n--)
+        e = next_row(r);
+    return e == 0 ? limit_column(r) : e;
 }
 
 static int go_to(struct render *r, uint64_t column)

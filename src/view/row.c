@@ -220,9 +220,14 @@ static int append_cell(struct row *row, uint32_t point, size_t columns)
 /* Spaces up to a column, for a row that is not that wide. */
 static int pad(struct row *row, uint64_t column)
 {
+    static const char spaces[] = "                                ";
     int r = 0;
-    while (r == 0 && width(row) < column)
-        r = row->kind == ROW_PLAIN ? append(row, " ", 1) : append_cell(row, ' ', 1);
+    while (r == 0 && width(row) < column) {
+        if (row->kind == ROW_PLAIN)
+            r = append(row, spaces, (size_t)MIN(column - width(row), sizeof spaces - 1));
+        else
+            r = append_cell(row, ' ', 1);
+    }
     return r;
 }
 

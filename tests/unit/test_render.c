@@ -12,11 +12,15 @@
 #include "view/render.h"
 #include "view/utf8.h"
 
-#define FFFD UTF8_REPLACEMENT
-#define ESC  "\x1b"
-#define CSI  "\x1b["
+#define FFFD  UTF8_REPLACEMENT
+#define ESC   "\x1b"
+#define CSI   "\x1b["
+
+#define COUNT 200 /* lines: more than are held back */
 
 static const struct render_options plain_options = {.first_line = 1, .line_max = 4096};
+static const struct render_options fold_options = {.first_line = 1, .line_max = 4096, .fold = true};
+static const struct render_options short_options = {.first_line = 1, .line_max = 128};
 
 /* Each line as "number[xcount]|text" and an end that says whether it is complete. */
 static int note_line(void *self, const struct render_line *line)
@@ -76,6 +80,7 @@ static void check_one(const char *text, size_t size, const char *expected)
 }
 
 #define SHOWS(text, expected) check_one(text, sizeof(text) - 1, expected)
+#define FOLDS(text, expected) check_lines(&fold_options, text, sizeof(text) - 1, expected)
 #define LINES(text, expected) check_lines(&plain_options, text, sizeof(text) - 1, expected)
 
 static void lines_are_numbered(void **state)
@@ -114,12 +119,437 @@ static void backspaces_go_left(void **state)
     SHOWS("\xe4\xbd\xa0\b\b \b\bok", "ok");
 }
 
+static void sequences_are_removed(void **state)
+{
+    (void)state;
+    SHOWS(CSI "1;32mok" CSI "0m", "ok");
+    SHOWS("a" ESC "]0;title\ab" ESC "]8;;x" ESC "\\c", "abc");
+    SHOWS("a" ESC "Pq\r\t" ESC "\\b" ESC "_g" ESC "\\c" ESC "(Bd" ESC "=e", "abcde");
+    SHOWS("a" CSI "?25lb" CSI "?2Kc" CSI "2Jd" CSI "5;5He", "abcde");
+    SHOWS("a\xc2\x85"
+          "b\xc2\x9b"
+          "1mc\xc2\x9d"
+          "d",
+          "ab1mcd");
+    SHOWS("abc" CSI "31", "abc");
+    LINES("a" ESC "]unfinished\nb" CSI "12\nc" ESC "\nd", "1|a\n2|b\n3|c\n4|d~");
+}
+
+static void unfinished_strings_hide_little(void **state)
+{
+    (void)state;
+    static char text[70000];
+    struct buf out cleanup_buf;
+    memset(text, 'x', sizeof text);
+    memcpy(text, ESC "]", 2);
+    memcpy(text + sizeof text - 3, "end", 3);
+    buf_init(&out, sizeof text);
+    assert_int_equal(render_text(&out, text, sizeof text, &plain_options), 0);
+    assert_in_range(out.len, 4090, 4096);
+    assert_memory_equal(out.data + out.len - 3, "end", 3);
+}
+
+static void controls_are_made_visible(void **state)
+{
+    (void)state;
+    SHOWS("\x01\x1f\x7f\a\v\f", "^A^_^?^G^K^L");
+    SHOWS("a\0b", "a^@b");
+    SHOWS("\0\rx", "x@");
+    SHOWS("a" CSI "1\x02"
+          "mb",
+          "a^Bb");
+}
+
+static void invalid_bytes_are_replaced(void **state)
+{
+    (void)state;
+    SHOWS("a\xff"
+          "b",
+          "a" FFFD "b");
+    SHOWS("\xe2\x82"
+          "x",
+          FFFD "x");
+    SHOWS("\xf0\x9f\x98", FFFD);
+    SHOWS("\xe2\x82\xe2\x82\xac", FFFD "\u20ac");
+    SHOWS("\xf0\x9f\x98\xf0\x9f\x98\x80", FFFD "\U0001f600");
+    SHOWS("\xed\xa0\x80", FFFD FFFD FFFD);
+    SHOWS("end \xf0\x9f\x98", "end " FFFD);
+    SHOWS("\xe2\r\x82", FFFD);
+    SHOWS("\xe2" CSI "m\x82\xac", FFFD FFFD FFFD);
+    SHOWS("\x9b"
+          "31m",
+          FFFD "31m");
+}
+
+static void lines_are_erased(void **state)
+{
+    (void)state;
+    SHOWS("hello" CSI "K", "hello");
+    SHOWS("hello\r" CSI "Kx", "x");
+    SHOWS("hello" CSI "2Dy" CSI "K", "hely");
+    SHOWS("hello" CSI "3D" CSI "1K", "   lo");
+    SHOWS("hello" CSI "1Kx", "     x");
+    SHOWS("hello" CSI "2Kx", "     x");
+    SHOWS("hello" CSI "2K\rx", "x");
+    SHOWS("hello" CSI "1K", "");
+    SHOWS("hello" CSI "3K!", "hello!");
+    LINES("hello\r" CSI "K\nx", "1|\n2|x~");
+    SHOWS("h\u00e9llo" CSI "3D" CSI "K", "h\u00e9");
+    SHOWS("h\u00e9llo" CSI "3D" CSI "1K", "   lo");
+}
+
+static void the_cursor_moves_in_a_line(void **state)
+{
+    (void)state;
+    SHOWS("abc" CSI "2DX", "aXc");
+    SHOWS("abc" CSI "99DX", "Xbc");
+    SHOWS("abc\r" CSI "CX", "aXc");
+    SHOWS("abc" CSI "3CX", "abc   X");
+    SHOWS("abc" CSI "GX", "Xbc");
+    SHOWS("abc" CSI "0GX", "Xbc");
+    SHOWS("abc" CSI "2GX", "aXc");
+    SHOWS("abc" CSI "5GX", "abc X");
+    SHOWS("\u00e9\u00e9\u00e9" CSI "2GX", "\u00e9X\u00e9");
+}
+
+static void it_does_not_move_far_beyond_the_text(void **state)
+{
+    (void)state;
+    char expected[RENDER_COLUMNS + 1];
+    memset(expected, ' ', sizeof expected);
+    memcpy(expected + RENDER_COLUMNS - 1, "X", 2);
+    SHOWS(CSI "99999CX", expected);
+    SHOWS(CSI "99999GX", expected);
+    SHOWS(CSI "99999C" CSI "99999CX", expected);
+}
+
+static void rows_are_redrawn(void **state)
+{
+    (void)state;
+    LINES("one\ntwo\nthree\n" CSI "3A1\n2\n3\n", "1|1ne\n2|2wo\n3|3hree\n");
+    LINES("one\ntwo\n" CSI "2F" CSI "KX\n" CSI "KY\nend", "1|X\n2|Y\n5|end~");
+    LINES("one\ntwo" CSI "AX", "1|oneX\n2|two~");
+    LINES("one\ntwo\n" CSI "A" CSI "AX" CSI "2B\rend", "1|Xne\n2|two\n3|end~");
+    LINES("one\ntwo\n" CSI "2AX" CSI "EY", "1|Xne\n2|Ywo\n");
+    LINES("one" CSI "5BX" CSI "EY", "1|YneX~");
+    LINES("one\n" CSI "99AX", "1|Xne\n");
+}
+
+static void what_is_below_is_erased(void **state)
+{
+    (void)state;
+    LINES("one\ntwo\nthree\n" CSI "3A" CSI "Jdone\n", "1|done\n");
+    LINES("one\ntwo\n" CSI "2A" CSI "CX" CSI "J", "1|oX~");
+    LINES("one\ntwo\nthree\n" CSI "3A" CSI "J" CSI "2BX\n", "1|\n4|\n4|X\n");
+    LINES("one\ntwo\n" CSI "2A" CSI "J1\n2\n3\n4\n", "1|1\n4|2\n5|3\n6|4\n");
+    LINES("one\ntwo\n" CSI "2A" CSI "1JX" CSI "2J" CSI "3JY\n", "1|XYe\n2|two\n");
+}
+
+static void further_up_is_out_of_reach(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf, expected cleanup_buf;
+    buf_init(&text, 1 << 16);
+    buf_init(&expected, 1 << 16);
+    for (int i = 1; i <= COUNT; i++) {
+        buf_printf(&text, "line\n");
+        buf_printf(&expected, "%d|%s\n", i, i == COUNT - RENDER_ROWS + 2 ? "lXne" : "line");
+    }
+    buf_printf(&text, CSI "C" CSI "%dAX", 1000000);
+    check_lines(&plain_options, text.data, text.len, expected.data);
+}
+
+static void wide_characters_have_two_columns(void **state)
+{
+    (void)state;
+    SHOWS("\u4f60\u597d\rab", "ab\u597d");
+    SHOWS("\u4f60\u597d\ra", "a \u597d");
+    SHOWS("\u4f60\u597d" CSI "2GX", " X\u597d");
+    SHOWS("a\u4f60b" CSI "3GX", "a Xb");
+    SHOWS("abcd" CSI "2G\u4f60", "a\u4f60d");
+    SHOWS("ab\b\u4f60", "a\u4f60");
+    SHOWS("\u4f60\u597d" CSI "2G\u4f60", " \u4f60");
+    SHOWS("\u4f60\u597d" CSI "4G" CSI "K", "\u4f60");
+    SHOWS("\u4f60\u597d" CSI "3G" CSI "1K!", "  !");
+    SHOWS("x\U0001f600\by", "x y");
+}
+
+static void marks_stay_with_their_character(void **state)
+{
+    (void)state;
+    SHOWS("e\u0301x\by", "e\u0301y");
+    SHOWS("e\u0301x\rE", "Ex");
+    SHOWS("\u0301x", "\u0301x");
+    SHOWS("\u0301x\by", "y");
+    SHOWS("ab\b\u0301", "a\u0301b");
+    SHOWS("\u4f60\u0301b\b\b", "\u4f60\u0301b");
+    SHOWS("a\u0301\u0302\u0303\u0304"
+          "b\bc",
+          "a\u0301\u0302\u0303c");
+}
+
+static void tabs_stay_tabs(void **state)
+{
+    (void)state;
+    SHOWS("a\tb", "a\tb");
+    SHOWS("a\tb\rX", "X\tb");
+    SHOWS("a\tb" CSI "4GX", "a  X    b");
+    SHOWS("0123456789\r\tX", "01234567X9");
+    SHOWS("abc\r\tX", "abc     X");
+    SHOWS("a\t\u00e9" CSI "9GX\tY", "a\tX\tY");
+    SHOWS("a\t", "a\t");
+    SHOWS("x\ra\t\tb", "a\t\tb");
+}
+
+static void equal_lines_are_folded(void **state)
+{
+    (void)state;
+    FOLDS("a\na\na\nb\na\n", "1x3|a\n4|b\n5|a\n");
+    FOLDS("\n\n\n", "1x3|\n");
+    FOLDS("a\n" CSI "31ma" CSI "m\nb\ra\n", "1x3|a\n");
+    FOLDS("a\na", "1|a\n2|a~");
+    LINES("a\na\n", "1|a\n2|a\n");
+}
+
+static void many_lines_are_folded(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf;
+    char expected[64];
+    buf_init(&text, 1 << 16);
+    for (int i = 0; i < COUNT; i++)
+        buf_str(&text, "the same\n");
+    buf_str(&text, "other\n");
+    snprintf(expected, sizeof expected, "1x%d|the same\n%d|other\n", COUNT, COUNT + 1);
+    check_lines(&fold_options, text.data, text.len, expected);
+}
+
+static void many_lines_pass(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf, expected cleanup_buf;
+    buf_init(&text, 1 << 16);
+    buf_init(&expected, 1 << 16);
+    for (int i = 1; i <= COUNT; i++) {
+        const char *end = i % 50 == 0 ? "\u4f60\r\n" : i % 70 == 0 ? CSI "1m\n" : "\n";
+        buf_printf(&text, "line %d\u00e9%s", i, end);
+        buf_printf(&expected, "%d|line %d\u00e9%s\n", i, i, i % 50 == 0 ? "\u4f60" : "");
+    }
+    check_lines(&fold_options, text.data, text.len, expected.data);
+}
+
+/* -- Lines that are too long ------------------------------------------------------------------- */
+
+#define MAX_LINE 128
+
+/* One line of so many of the same character, with something before and after them. */
+static void make_long(struct buf *text, const char *before, const char *each, int count,
+                      const char *after)
+{
+    buf_str(text, before);
+    for (int i = 0; i < count; i++)
+        buf_str(text, each);
+    buf_str(text, after);
+}
+
+/* What is shown has both ends of the line, and says the rest exactly. */
+static void check_cut(const char *text, size_t size, const char *line, size_t length)
+{
+    unsigned long long missing = 0;
+    const char *open = memmem(line, length, "[... ", 5);
+    const char *close = memmem(line, length, " bytes left out ...]", 20);
+    assert_non_null(open);
+    assert_non_null(close);
+    assert_int_equal(sscanf(open, "[... %llu bytes", &missing), 1);
+    close += 20;
+    size_t head = (size_t)(open - line), tail = length - (size_t)(close - line);
+    assert_int_equal(head + tail + missing, size);
+    assert_memory_equal(line, text, head);
+    assert_memory_equal(close, text + size - tail, tail);
+    assert_true(length <= MAX_LINE && length > MAX_LINE - 12);
+    assert_true(head + 8 > tail && tail + 8 > head);
+}
+
+static void long_lines_are_cut_in_the_middle(void **state)
+{
+    (void)state;
+    static const char *const each[] = {"a", "\u00e9", "\u4f60", "\U0001f600", "\t", "\u0301"};
+    for (size_t k = 0; k < sizeof each / sizeof each[0]; k++) {
+        for (int count = 110; count < 1200; count += count < 300 ? 1 : 97) {
+            struct buf text cleanup_buf, out cleanup_buf, split cleanup_buf;
+            buf_init(&text, 1 << 16);
+            buf_init(&out, 1 << 16);
+            buf_init(&split, 1 << 16);
+            make_long(&text, "beginning", each[k], count, "end");
+            assert_int_equal(render_text(&out, text.data, text.len, &short_options), 0);
+            if (text.len > MAX_LINE)
+                check_cut(text.data, text.len, out.data, out.len);
+            else
+                assert_string_equal(out.data, text.data);
+
+            struct render *r cleanup_render = NULL;
+            assert_int_equal(render_new(&short_options, note_line, &split, &r), 0);
+            for (size_t i = 0; i < text.len; i++)
+                assert_int_equal(render_feed(r, text.data + i, 1), 0);
+            assert_int_equal(render_finish(r), 0);
+            assert_int_equal(split.len, out.len + 3);
+            assert_memory_equal(split.data + 2, out.data, out.len);
+        }
+    }
+}
+
+static void the_ends_of_long_lines_can_be_redrawn(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf, out cleanup_buf;
+    buf_init(&text, 1 << 16);
+    buf_init(&out, 1 << 16);
+    make_long(&text, "", "0123456789", 1000, "end\b\b\bEND\rBEGIN\n");
+    buf_str(&text, "next\n" CSI "2A" CSI "7G\u4f60" CSI "9995G\u597d\n");
+    assert_int_equal(render_text(&out, text.data, text.len, &short_options), 0);
+    const char *second = strchr(out.data, '\n') + 1;
+    assert_string_equal(second, "next\n");
+    assert_memory_equal(out.data, "BEGIN5\u4f6089", 11);
+    assert_memory_equal(second - 14, "123\u597d6789END\n", 14);
+    assert_non_null(strstr(out.data, " bytes left out ...]"));
+
+    out.len = 0;
+    buf_str(&text, CSI "2A" CSI "12G" CSI "K");
+    assert_int_equal(render_text(&out, text.data, text.len, &short_options), 0);
+    assert_string_equal(out.data, "BEGIN5\u4f60890\nnext\n");
+}
+
+/* -- Limits ----------------------------------------------------------------------------------- */
+
+static long resident_kb(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d %ld", &pages), 1);
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static int count_line(void *self, const struct render_line *line)
+{
+    assert_true(line->size <= 4096);
+    ++*(uint64_t *)self;
+    return 0;
+}
+
+#define PIECES 64
+
+/* Many times the same bytes: memory stays within bounds, and it ends soon. */
+static void flood(const char *bytes, size_t size, uint64_t lines)
+{
+    static char piece[1 << 16];
+    struct render *r cleanup_render = NULL;
+    uint64_t counted = 0;
+    size_t each = sizeof piece / size * size;
+    for (size_t i = 0; i < each; i += size)
+        memcpy(piece + i, bytes, size);
+    assert_int_equal(render_new(&plain_options, count_line, &counted, &r), 0);
+    long before = resident_kb();
+    for (int i = 0; i < PIECES; i++)
+        assert_int_equal(render_feed(r, piece, each), 0);
+    if (!SANITIZED)
+        assert_in_range(resident_kb() - before, 0, 8 * 1024);
+    assert_int_equal(render_finish(r), 0);
+    assert_int_equal(counted, lines);
+}
+
+#define FLOOD(bytes, lines) flood(bytes, sizeof(bytes) - 1, lines)
+
+static void memory_is_bounded(void **state)
+{
+    (void)state;
+    FLOOD("x", 1);
+    FLOOD("\u0301", 1);
+    FLOOD("a\u0301\b", 1);
+    FLOOD("\t", 1);
+    FLOOD(CSI "A", 0);
+    FLOOD("\u4f60" CSI "A" CSI "99999C\t", 1);
+    FLOOD("\xe2", 1);
+    FLOOD(CSI "99999C" CSI "2Kx", 1);
+    FLOOD("\xc3\xa9\r\n", PIECES * (65536 / 4));
+}
+
+static int stop_at_third(void *self, const struct render_line *line)
+{
+    (void)self;
+    return line->line == 3 ? 42 : 0;
+}
+
+static void the_receiver_can_stop_it(void **state)
+{
+    (void)state;
+    struct render *r cleanup_render = NULL;
+    assert_int_equal(render_new(&plain_options, stop_at_third, NULL, &r), 0);
+    assert_int_equal(render_feed(r, "1\n2\n3\n4\n", 8), 0);
+    assert_int_equal(render_finish(r), 42);
+
+    struct render *many cleanup_render = NULL;
+    char lines[2 * COUNT];
+    for (size_t i = 0; i < sizeof lines; i++)
+        lines[i] = i % 2 ? '\n' : 'x';
+    assert_int_equal(render_new(&plain_options, stop_at_third, NULL, &many), 0);
+    assert_int_equal(render_feed(many, lines, sizeof lines), 42);
+}
+
+static void a_text_is_rendered_at_once(void **state)
+{
+    (void)state;
+    struct buf out cleanup_buf;
+    buf_init(&out, 64);
+    assert_int_equal(render_text(&out, "a\na\na\nb\rc", 9, &fold_options), 0);
+    assert_string_equal(out.data, "a\n[repeated 2 more times]\nc");
+    out.len = 0;
+    out.max = 4;
+    assert_int_equal(render_text(&out, "abcdef", 6, &fold_options), -E2BIG);
+}
+
+static void it_is_as_new_after_the_end(void **state)
+{
+    (void)state;
+    struct buf noted cleanup_buf;
+    struct render *r cleanup_render = NULL;
+    buf_init(&noted, 1024);
+    assert_int_equal(render_new(&fold_options, note_line, &noted, &r), 0);
+    for (int i = 0; i < 2; i++) {
+        feed_split(r, "a\na\nb" CSI "AX" ESC "]x", 12, 3);
+        check_noted(&noted, "1|a\n2|aX\n3|b~");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_are_numbered),
         cmocka_unit_test(carriage_returns_overwrite),
         cmocka_unit_test(backspaces_go_left),
+        cmocka_unit_test(sequences_are_removed),
+        cmocka_unit_test(unfinished_strings_hide_little),
+        cmocka_unit_test(controls_are_made_visible),
+        cmocka_unit_test(invalid_bytes_are_replaced),
+        cmocka_unit_test(lines_are_erased),
+        cmocka_unit_test(the_cursor_moves_in_a_line),
+        cmocka_unit_test(it_does_not_move_far_beyond_the_text),
+        cmocka_unit_test(rows_are_redrawn),
+        cmocka_unit_test(what_is_below_is_erased),
+        cmocka_unit_test(further_up_is_out_of_reach),
+        cmocka_unit_test(wide_characters_have_two_columns),
+        cmocka_unit_test(marks_stay_with_their_character),
+        cmocka_unit_test(tabs_stay_tabs),
+        cmocka_unit_test(equal_lines_are_folded),
+        cmocka_unit_test(many_lines_are_folded),
+        cmocka_unit_test(many_lines_pass),
+        cmocka_unit_test(long_lines_are_cut_in_the_middle),
+        cmocka_unit_test(the_ends_of_long_lines_can_be_redrawn),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(the_receiver_can_stop_it),
+        cmocka_unit_test(a_text_is_rendered_at_once),
+        cmocka_unit_test(it_is_as_new_after_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

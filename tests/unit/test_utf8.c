@@ -128,6 +128,24 @@ static void torn_beginnings_are_measured(void **state)
     assert_int_equal(utf8_torn("\x80\x80\x80\x80", 4), 3);
 }
 
+static void characters_have_columns(void **state)
+{
+    (void)state;
+    assert_int_equal(utf8_width('a'), 1);
+    assert_int_equal(utf8_width(0xe9), 1);
+    assert_int_equal(utf8_width(0x2588), 1);
+    assert_int_equal(utf8_width(0x301), 0);
+    assert_int_equal(utf8_width(0x200d), 0);
+    assert_int_equal(utf8_width(0xfe0f), 0);
+    assert_int_equal(utf8_width(0x4f60), 2);
+    assert_int_equal(utf8_width(0xff21), 2);
+    assert_int_equal(utf8_width(0x1f600), 2);
+    assert_int_equal(utf8_width(0xfffd), 1);
+    assert_int_equal(utf8_width(UTF8_INVALID), 1);
+    for (uint32_t point = 0; point <= 0x10ffff; point++)
+        assert_true(utf8_width(point) <= 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +155,7 @@ int main(void)
         cmocka_unit_test(nul_is_a_character),
         cmocka_unit_test(a_ceiling_is_respected),
         cmocka_unit_test(torn_beginnings_are_measured),
+        cmocka_unit_test(characters_have_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -433,6 +433,8 @@ int row_erase_after(struct row *row, uint64_t *column)
         return r;
     row->redrawn = true;
     if (in_gap(row, *column)) {
+        /* A column is a byte at least; something stays forgotten. */
+        row->lost -= MIN(row->lost - 1, row->tail_column - *column);
         row->len = row->head;
         row->tail_column = *column;
         return 0;

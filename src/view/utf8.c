@@ -4,26 +4,18 @@
 #include <utf8proc.h>
 
 /* What a first byte promises: the length, and the range of the second byte, which alone tells
- * overlong forms, surrogates and points beyond U+10FFFF apart. */
+ * overlong forms, surrogates and points beyond U+10FFFF apart. No length: it is no first byte. */
 struct lead {
-    uint8_t first, last;
     uint8_t length;
     uint8_t low, high;
 };
 
-static const struct lead leads[] = {
-    {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf}, {0xe1, 0xec, 3, 0x80, 0xbf},
-    {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf}, {0xf0, 0xf0, 4, 0x90, 0xbf},
-    {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
+static const struct lead leads[256] = {
+    [0xc2 ... 0xdf] = {2, 0x80, 0xbf}, [0xe0] = {3, 0xa0, 0xbf},
+    [0xe1 ... 0xec] = {3, 0x80, 0xbf}, [0xed] = {3, 0x80, 0x9f},
+    [0xee ... 0xef] = {3, 0x80, 0xbf}, [0xf0] = {4, 0x90, 0xbf},
+    [0xf1 ... 0xf3] = {4, 0x80, 0xbf}, [0xf4] = {4, 0x80, 0x8f},
 };
-
-static const struct lead *find_lead(uint8_t byte)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(leads); i++)
-        if (byte >= leads[i].first && byte <= leads[i].last)
-            return &leads[i];
-    return NULL;
-}
 
 size_t utf8_next(const char *s, size_t size, uint32_t *ret_point)
 {
@@ -36,8 +28,8 @@ size_t utf8_next(const char *s, size_t size, uint32_t *ret_point)
     }
 
     *ret_point = UTF8_INVALID;
-    const struct lead *lead = find_lead(byte);
-    if (!lead)
+    const struct lead *lead = &leads[byte];
+    if (lead->length == 0)
         return 1;
 
     uint32_t point = byte & (0x7fu >> lead->length);

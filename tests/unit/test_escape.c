@@ -161,8 +161,8 @@ static void colours_are_found(void **state)
         const char *text;
         size_t length;
     } cases[] = {{"\x1b[mx", 3},  {"\x1b[1;31mx", 7}, {"\x1b[38:5:1m", 9}, {"\x1b[?4m", 5},
-                 {"\x1b[31", 0},  {"\x1b[31K", 0},    {"\x1b[", 0},         {"\x1b", 0},
-                 {"\x1b]31m", 0}, {"x[31m", 0},       {"\x1b[3\n1m", 0},    {"\x1b[ m", 0}};
+                 {"\x1b[31", 0},  {"\x1b[31K", 0},    {"\x1b[", 0},        {"\x1b", 0},
+                 {"\x1b]31m", 0}, {"x[31m", 0},       {"\x1b[3\n1m", 0},   {"\x1b[ m", 0}};
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         assert_int_equal(escape_colours(cases[i].text, strlen(cases[i].text)), cases[i].length);
 

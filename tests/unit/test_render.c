@@ -272,6 +272,7 @@ static void wide_characters_have_two_columns(void **state)
     SHOWS("\u4f60\u597d" CSI "4G" CSI "K", "\u4f60");
     SHOWS("\u4f60\u597d" CSI "3G" CSI "1K!", "  !");
     SHOWS("x\U0001f600\by", "x y");
+    SHOWS("\u4f60\u597d" CSI "G" CSI "1K", "  \u597d");
 }
 
 static void marks_stay_with_their_character(void **state)
@@ -336,6 +337,13 @@ static void many_lines_pass(void **state)
         buf_printf(&expected, "%d|line %d\u00e9%s\n", i, i, i % 50 == 0 ? "\u4f60" : "");
     }
     check_lines(&fold_options, text.data, text.len, expected.data);
+}
+
+static int count_line(void *self, const struct render_line *line)
+{
+    assert_true(line->size <= 4096);
+    ++*(uint64_t *)self;
+    return 0;
 }
 
 /* -- Lines that are too long ------------------------------------------------------------------- */
@@ -419,6 +427,121 @@ static void the_ends_of_long_lines_can_be_redrawn(void **state)
     assert_string_equal(out.data, "BEGIN5\u4f60890\nnext\n");
 }
 
+/* Cells, bytes and columns of a line that is forgotten in parts differ, and all are counted. */
+static void long_lines_are_counted_in_columns(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf, out cleanup_buf;
+    char head[43], last[4];
+    unsigned long long missing;
+    buf_init(&text, 1 << 16);
+    buf_init(&out, 1 << 16);
+    memset(head, 'x', sizeof head - 1);
+    head[sizeof head - 1] = '\0';
+    make_long(&text, "", "\u4f60", 200, "\r");
+    buf_printf(&text, "%s" CSI "99999C", head);
+    make_long(&text, "", "y", 600, CSI "1000GZ");
+    assert_int_equal(render_text(&out, text.data, text.len, &short_options), 0);
+    assert_memory_equal(out.data, head, sizeof head - 1);
+    const char *notice = out.data + sizeof head - 1;
+    assert_int_equal(sscanf(notice, "[... %llu bytes left out ...]yy", &missing), 1);
+    size_t tail = strlen(strchr(notice, ']') + 1);
+    assert_int_equal(missing, 600 - 63 + 42 + 600 - 42 - tail);
+    memcpy(last, out.data + out.len - 3, sizeof last);
+    assert_string_equal(last, "yyZ");
+}
+
+/* Renders a text of one long line; what is shown begins and ends so, and so much is missing. */
+static void check_long(const struct render_options *options, struct buf *text, const char *begin,
+                       const char *end, unsigned long long all)
+{
+    struct buf out cleanup_buf;
+    unsigned long long missing;
+    buf_init(&out, 1 << 16);
+    assert_int_equal(render_text(&out, text->data, text->len, options), 0);
+    assert_true(out.len > strlen(begin) + strlen(end));
+    assert_memory_equal(out.data, begin, strlen(begin));
+    assert_memory_equal(out.data + out.len - strlen(end), end, strlen(end));
+    const char *notice = strstr(out.data, "[... ");
+    assert_non_null(notice);
+    assert_int_equal(sscanf(notice, "[... %llu bytes left out ...]", &missing), 1);
+    size_t head = (size_t)(notice - out.data), tail = strlen(strchr(notice, ']') + 1);
+    assert_int_equal(missing + head + tail, all);
+    text->len = 0;
+}
+
+static void what_is_forgotten_can_be_erased(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf;
+    buf_init(&text, 1 << 16);
+
+    /* Drawn in the middle: not kept, no harm. */
+    make_long(&text, "", "0123456789", 1000, CSI "5001Gmiddle");
+    check_long(&short_options, &text, "0123456789", "0123456789", 10000);
+    make_long(&text, "", "0123456789", 1000, CSI "5001G\u4f60\u597d\u0301\t" CSI "2G\u4f60");
+    check_long(&short_options, &text, "0\u4f603456789", "0123456789", 10001);
+
+    /* Erased from the middle on, and up to it. */
+    make_long(&text, "", "0123456789", 1000, CSI "5001G" CSI "Kend");
+    check_long(&short_options, &text, "0123456789", "]end", 5003);
+    make_long(&text, "", "0123456789", 1000, CSI "5001G" CSI "1K\rX");
+    check_long(&short_options, &text, "X         ", "0123456789", 10000);
+    make_long(&text, "", "0123456789", 1000, CSI "9999G" CSI "1K");
+    check_long(&short_options, &text, "          ", "      9", 10000);
+}
+
+static void long_lines_change_their_form(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf;
+    buf_init(&text, 1 << 16);
+
+    /* Longer than a row may be in which somebody moves. */
+    make_long(&text, "", "0123456789", 800, "\rX" CSI "99999Cend");
+    check_long(&plain_options, &text, "X123456789", "789end", 8003);
+    make_long(&text, "", "0123456789", 800, "\r\u4f60" CSI "99999C\u597d");
+    check_long(&plain_options, &text, "\u4f6023456789", "789\u597d", 8004);
+
+    make_long(&text, "", "0123456789", 800, CSI "3001G" CSI "Kend");
+    check_long(&plain_options, &text, "0123456789", "]end", 3003);
+
+    /* Tabs: few bytes, many columns. */
+    make_long(&text, "", "\t", 600, "\rX" CSI "99999Cend");
+    check_long(&short_options, &text, "X       \t\t", "\t\tend", 599 + 8 + 3);
+}
+
+static void long_lines_are_not_confused(void **state)
+{
+    (void)state;
+    const struct render_options options = {.first_line = 1, .line_max = MAX_LINE, .fold = true};
+    struct buf text cleanup_buf;
+    struct render *r cleanup_render = NULL;
+    uint64_t counted = 0;
+    buf_init(&text, 1 << 20);
+    for (int i = 0; i < COUNT; i++)
+        buf_printf(&text, "%0300d\n", i);
+    assert_int_equal(render_new(&options, count_line, &counted, &r), 0);
+    assert_int_equal(render_feed(r, text.data, text.len), 0);
+    assert_int_equal(render_finish(r), 0);
+    assert_int_equal(counted, COUNT);
+}
+
+/* Whole lines are not taken as they are when the first of them is in a row that was erased. */
+static void lines_after_an_erased_row(void **state)
+{
+    (void)state;
+    struct buf text cleanup_buf, expected cleanup_buf;
+    buf_init(&text, 1 << 16);
+    buf_init(&expected, 1 << 16);
+    buf_str(&text, "x\r" CSI "K");
+    for (int i = 1; i <= COUNT; i++) {
+        buf_str(&text, "a  \n");
+        buf_printf(&expected, "%d|%s\n", i, i == 1 ? "a" : "a  ");
+    }
+    check_lines(&plain_options, text.data, text.len, expected.data);
+}
+
 /* -- Limits ----------------------------------------------------------------------------------- */
 
 static long resident_kb(void)
@@ -429,13 +552,6 @@ static long resident_kb(void)
     assert_int_equal(fscanf(file, "%*d %ld", &pages), 1);
     fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
-}
-
-static int count_line(void *self, const struct render_line *line)
-{
-    assert_true(line->size <= 4096);
-    ++*(uint64_t *)self;
-    return 0;
 }
 
 #define PIECES 64
@@ -546,6 +662,11 @@ int main(void)
         cmocka_unit_test(many_lines_pass),
         cmocka_unit_test(long_lines_are_cut_in_the_middle),
         cmocka_unit_test(the_ends_of_long_lines_can_be_redrawn),
+        cmocka_unit_test(long_lines_are_counted_in_columns),
+        cmocka_unit_test(what_is_forgotten_can_be_erased),
+        cmocka_unit_test(long_lines_change_their_form),
+        cmocka_unit_test(long_lines_are_not_confused),
+        cmocka_unit_test(lines_after_an_erased_row),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(the_receiver_can_stop_it),
         cmocka_unit_test(a_text_is_rendered_at_once),

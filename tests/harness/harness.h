@@ -138,6 +138,7 @@ bool process_alive(struct process process); /* there, and not a zombie */
 char process_state(pid_t pid);              /* as in /proc/PID/stat; 0 if there is none */
 pid_t process_parent(pid_t pid);
 long process_rss_kb(pid_t pid);
+long process_anon_kb(pid_t pid); /* of it, what belongs to no file */
 
 /* A word for an argv that is found nowhere else: digits, good after "sleep 300.". */
 const char *marker(void);

@@ -97,14 +97,24 @@ bool process_alive(struct process process)
            start == process.start && state != 'Z' && state != 'X';
 }
 
-long process_rss_kb(pid_t pid)
+static long memory_kb(pid_t pid, const char *what)
 {
     char buf[8192];
     const char *line;
 
-    if (read_proc(pid, "status", buf, sizeof(buf)) == 0 || !(line = strstr(buf, "VmRSS:")))
+    if (read_proc(pid, "status", buf, sizeof(buf)) == 0 || !(line = strstr(buf, what)))
         return -1;
-    return atol(line + 6);
+    return atol(line + strlen(what));
+}
+
+long process_rss_kb(pid_t pid)
+{
+    return memory_kb(pid, "VmRSS:");
+}
+
+long process_anon_kb(pid_t pid)
+{
+    return memory_kb(pid, "RssAnon:");
 }
 
 /* -- Markers --------------------------------------------------------------------------------- */

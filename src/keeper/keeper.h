@@ -10,6 +10,7 @@
  *   machine.c  the states, as a table
  *   tree.c     signals, kills and reaps the tree
  *   drain.c    the streams
+ *   owner.c    whether the owner is still there
  *   ctl.c      the control socket
  *   text.c     not part of the program: preloaded into the shell (see there)
  */
@@ -35,6 +36,7 @@
 #define LOOK_NS     (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
 #define PATIENCE_NS (INT64_C(5) * 1000000)    /* chores wait this long for an idle moment */
 #define PUBLISH_NS  (INT64_C(1) * 1000000)    /* readers learn of output this often */
+#define OWNER_NS    (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
 #define TREE_MAX    8192
 
 /* States and events of the machine; machine.c has the table. */
@@ -89,6 +91,7 @@ struct keeper {
     enum keeper_state state;
     struct wire_hello hello;
     struct host host;
+    struct proc_ref owner;                 /* without a pidfd of it; pid 0 = it cannot be told */
     struct spec_limit limits[SPEC_LIMITS]; /* our own */
     int nice;
     struct run_state st;
@@ -134,6 +137,7 @@ struct keeper {
     int64_t settle_at;
     int64_t publish_at; /* output that readers do not know of yet is published then */
     int64_t published;
+    int64_t owner_at; /* the next look at it */
 
     struct conn conns[CONN_MAX];
 };
@@ -188,6 +192,16 @@ void drain_guard(struct keeper *k);
 /* Writes the state and tells whoever watches, and the session if it is due. */
 void publish(struct keeper *k);
 
+/* owner.c: who that is, before the first run; a successor inherits it. */
+void owner_note(struct keeper *k);
+void owner_watch(struct keeper *k);
+/* Raises EV_OWNER_GONE, once. */
+void owner_gone(struct keeper *k);
+/* The same, if /proc says so. */
+void owner_look(struct keeper *k);
+/* From now on its end is not ours. */
+void outlive_owner(struct keeper *k);
+
 /* ctl.c */
 struct conn *ctl_add(struct keeper *k, int fd, bool watching);
 void ctl_accept(struct keeper *k);
@@ -201,8 +215,6 @@ void ctl_ring(struct keeper *k);
 /* main.c: descriptors of the session, kept by a successor, are the first LAUNCH_FDS from 3 on. */
 #define LAUNCH_FD 3
 void forget_descriptors(struct keeper *k);
-/* From now on its end is not ours. */
-void outlive_owner(struct keeper *k);
 
 /* Watching descriptors. The tag comes back with the event. */
 enum tag {

@@ -221,6 +221,8 @@ void machine_timers(struct keeper *k)
         settle(k);
     if (due(&k->publish_at, now))
         publish(k);
+    if (due(&k->owner_at, now))
+        owner_look(k);
 }
 
 int64_t machine_kill_ms(const struct keeper *k)
@@ -233,5 +235,5 @@ int64_t machine_kill_ms(const struct keeper *k)
 int64_t machine_next_timer(const struct keeper *k)
 {
     int64_t at = MIN(MIN(k->deadline_at, k->grace_at), MIN(k->proof_at, k->settle_at));
-    return MIN(at, MIN(k->sweep_at, k->publish_at));
+    return MIN(MIN(at, k->owner_at), MIN(k->sweep_at, k->publish_at));
 }

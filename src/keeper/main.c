@@ -54,7 +54,7 @@ void forget_descriptors(struct keeper *k)
 static void no_timers(struct keeper *k)
 {
     k->deadline_at = k->grace_at = k->proof_at = k->sweep_at = NEVER;
-    k->settle_at = k->publish_at = NEVER;
+    k->settle_at = k->publish_at = k->owner_at = NEVER;
 }
 
 /* A process of its own: nothing of the host's is left but what the library sends. */
@@ -105,10 +105,7 @@ static int watch_everything(struct keeper *k)
     loop_add(k, k->listen_fd, EPOLLIN, TAG_LISTEN, 0);
     loop_add(k, k->out_fd[0], EPOLLIN, TAG_OUT, 0);
     loop_add(k, k->out_fd[1], EPOLLIN, TAG_ERR, 0);
-    /* Nothing is ever said to us on the session's line: its end is the message. */
-    loop_add(k, k->owner_line, 0, TAG_OWNER, 0);
-    if (k->owner_pidfd >= 0)
-        loop_add(k, k->owner_pidfd, EPOLLIN, TAG_OWNER, 0);
+    owner_watch(k);
     return 0;
 }
 
@@ -120,23 +117,6 @@ static void on_signal(struct keeper *k)
         return;
     if (k->state != ST_WARM)
         tree_reap(k);
-}
-
-/* The line stays: it is still rung for as long as somebody is there. */
-void outlive_owner(struct keeper *k)
-{
-    loop_remove(k, k->owner_line);
-    loop_close(k, &k->owner_pidfd);
-}
-
-static void on_owner_gone(struct keeper *k)
-{
-    loop_close(k, &k->owner_line);
-    loop_close(k, &k->owner_pidfd);
-    /* What ended before its owner did ended by itself. */
-    if (k->state != ST_WARM)
-        tree_reap(k);
-    machine_event(k, EV_OWNER_GONE);
 }
 
 static void dispatch(struct keeper *k, uint64_t data)
@@ -158,8 +138,7 @@ static void dispatch(struct keeper *k, uint64_t data)
             launch_outcome(k, start_born(k));
         break;
     case TAG_OWNER:
-        if (k->owner_line >= 0)
-            on_owner_gone(k);
+        owner_gone(k);
         break;
     case TAG_OUT:
         drain_stream(k, NACRE_STDOUT);
@@ -239,6 +218,7 @@ static int introduce(struct keeper *k)
     int r = launch_hello(k);
     if (r == 0)
         r = host_identify(&k->host);
+    owner_note(k);
     k->nice = getpriority(PRIO_PROCESS, 0);
     for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
         struct rlimit limit;

@@ -72,11 +72,22 @@ int sock_connect_at(int dirfd, const char *name, const char *abstract)
     return TAKE_FD(fd);
 }
 
+static int peer_of(int fd, struct ucred *ret_peer)
+{
+    socklen_t len = sizeof *ret_peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &len) < 0 ? -errno : 0;
+}
+
 bool sock_peer_is_us(int fd)
 {
     struct ucred peer;
-    socklen_t len = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+    return peer_of(fd, &peer) == 0 && peer.uid == geteuid();
+}
+
+pid_t sock_peer_pid(int fd)
+{
+    struct ucred peer;
+    return peer_of(fd, &peer) == 0 ? peer.pid : 0;
 }
 
 int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_count, int flags)

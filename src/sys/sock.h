@@ -22,6 +22,10 @@ int sock_connect_at(int dirfd, const char *name, const char *abstract);
 /* Whether the other side of a connection runs under our effective uid. */
 bool sock_peer_is_us(int fd);
 
+/* Who made the other side (of a pair: who made the pair), as our pid namespace numbers it; 0 if it
+ * does not. */
+pid_t sock_peer_pid(int fd);
+
 /* Sends one message without ever raising SIGPIPE. flags: MSG_DONTWAIT or 0. */
 int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_count, int flags);
 

@@ -161,6 +161,38 @@ TEST(owner_killed_but_its_child_holds_the_pipe)
     kill(child.pid, SIGKILL);
 }
 
+static void without_pidfds(const char *name)
+{
+    const char *const deny[] = {program("deny-syscall"), "pidfd_open", "--", NULL};
+
+    host_join(host_exec(deny, name));
+}
+
+/* Nothing but /proc tells then. */
+TEST(owner_killed_on_a_kernel_without_pidfds)
+{
+    without_pidfds("owner_killed_but_its_child_holds_the_pipe");
+}
+
+HOST(owner_that_lives_on)
+{
+    nacre_session *s = open_session();
+    nacre_id id = start_text(s, "sleep 300");
+
+    pause_ms(1500); /* longer than from one look of the keeper to the next */
+    CHECK_TEXT(status_of(s, &id), "running");
+    struct run next = run_text(s, "echo hi"); /* the successor looks for the same owner */
+    CHECK_TEXT(next.out, "hi\n");
+    run_done(&next);
+    CHECK_TEXT(status_of(s, &id), "running");
+    close_session(s);
+}
+
+TEST(owner_lives_on_a_kernel_without_pidfds)
+{
+    without_pidfds("owner_that_lives_on");
+}
+
 static void busy_owner(void *arg)
 {
     struct talk *talk = arg;

@@ -71,6 +71,12 @@ void tree_count_survivors(struct keeper *k)
     note("count");
 }
 
+void owner_look(struct keeper *k)
+{
+    k->owner_at = clock_deadline(1000);
+    note("owner");
+}
+
 void ctl_tell_killers(struct keeper *k)
 {
     (void)k;
@@ -91,7 +97,7 @@ static void prepare(struct keeper *k, enum keeper_state state)
     k->order = (struct kill_order){.signal = SIGTERM, .grace_ms = -1, .reason = NACRE_REASON_KILL};
     k->st.exit_code = -1;
     k->deadline_at = k->grace_at = k->proof_at = NEVER;
-    k->sweep_at = k->settle_at = k->publish_at = NEVER;
+    k->sweep_at = k->settle_at = k->publish_at = k->owner_at = NEVER;
     k->st.phase = state == ST_WARM ? PHASE_WARM : PHASE_RUN;
     if (state == ST_LINGERING || state == ST_DONE) {
         k->st.outcome = NACRE_EXITED;
@@ -466,6 +472,12 @@ static void timers_of_the_answer(void **state)
     machine_timers(&k);
     assert_string_equal(calls, "publish");
     assert_int_equal(k.publish_at, NEVER);
+    prepare(&k, ST_WARM);
+    k.owner_at = past;
+    assert_int_equal(machine_next_timer(&k), past);
+    machine_timers(&k);
+    assert_string_equal(calls, "owner");
+    assert_int_equal(machine_next_timer(&k), k.owner_at);
     /* A timer that is due in a state that ignores it is used up, and wakes nobody again. */
     prepare(&k, ST_LINGERING);
     k.deadline_at = k.grace_at = k.proof_at = past;

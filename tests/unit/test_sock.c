@@ -207,6 +207,7 @@ static void talk_at(int dir, const char *name, const char *abstract)
     assert_true(server >= 0);
     assert_true(sock_peer_is_us(server));
     assert_true(sock_peer_is_us(client));
+    assert_int_equal(sock_peer_pid(server), getpid());
     assert_int_equal(sock_send(client, "hello", 5, NULL, 0, 0), 0);
     assert_int_equal(sock_recv(server, buf, sizeof buf, NULL, 0, 0), 5);
     close(server);
@@ -298,9 +299,11 @@ static void strangers_are_told_apart(void **state)
     int server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(server >= 0);
     assert_false(sock_peer_is_us(server));
+    assert_int_equal(sock_peer_pid(server), pid);
     close(server);
     assert_int_equal(unit_join(pid), 0);
     assert_false(sock_peer_is_us(dir));
+    assert_int_equal(sock_peer_pid(dir), 0);
     close(listener);
     close(dir);
 }

@@ -42,13 +42,12 @@ struct search {
 };
 
 /* Every process that carries the mark of the run and is not older than it, except ourselves. */
-static int kill_marked(const char *name, void *userdata)
+static int kill_marked(pid_t pid, void *userdata)
 {
     struct search *search = userdata;
     char path[32];
     struct stat st;
     struct proc_ref ref;
-    pid_t pid = (pid_t)fd_parse_number(name);
     if (pid <= 1 || pid == getpid())
         return 0;
     snprintf(path, sizeof path, "/proc/%d", pid);
@@ -64,13 +63,12 @@ static int kill_marked(const char *name, void *userdata)
 
 static void kill_by_mark(const struct run_state *state)
 {
-    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int64_t deadline = clock_deadline(SWEEP_MS);
     struct search search = {.state = state, .uid = geteuid()};
     snprintf(search.mark, sizeof search.mark, "NACRE_ID=%s", nacre_id_format(&state->id).s);
-    while (proc >= 0) {
+    for (;;) {
         search.found = 0;
-        fd_walk(proc, kill_marked, &search);
+        proc_each(kill_marked, &search);
         if (search.found == 0 || clock_left_ms(deadline) == 0)
             return;
         poll(NULL, 0, ROUND_MS);

@@ -113,7 +113,7 @@ static const struct {
     {"kernel", "new enough to run nacre at all", probe_kernel},
     {"proc", "/proc shows the pids of this namespace; without it trees cannot be walked",
      probe_proc},
-    {"children", "the kernel lists a process's children; needed to signal each of them",
+    {"children", "the kernel lists a process's children; without it every process is looked at",
      probe_children},
     {"subreaper", "what a command daemonises stays with its keeper", probe_subreaper},
     {"pidfd", "signals cannot hit a reused pid; without it start times are compared", probe_pidfd},

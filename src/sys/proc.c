@@ -11,6 +11,11 @@
 #include "sys/calls.h"
 #include "sys/fd.h"
 
+/* The tests build it with a name that no kernel has. */
+#ifndef CHILDREN
+#define CHILDREN "children"
+#endif
+
 static int open_proc(pid_t pid, const char *file, int flags)
 {
     char path[96];
@@ -47,13 +52,15 @@ int proc_stat(pid_t pid, struct proc_stat *ret_stat)
     if (!p || p[1] != ' ')
         return -ESRCH;
     p += 2;
-    const char *threads = skip_fields(p, 17);
+    const char *group = skip_fields(p, 2);
+    const char *threads = skip_fields(group, 15);
     const char *start = skip_fields(threads, 2);
     if (!start)
         return -ESRCH;
     *ret_stat = (struct proc_stat){
         .ref = {.pid = pid, .start = (uint64_t)fd_parse_number(start)},
         .parent = (pid_t)fd_parse_number(p + 2),
+        .group = (pid_t)fd_parse_number(group),
         .state = *p,
         .alive = (*p != 'Z' && *p != 'X') || fd_parse_number(threads) > 1,
     };
@@ -93,27 +100,69 @@ int proc_kill(const struct proc_ref *ref, int signal)
     return kill(ref->pid, signal) < 0 ? -errno : 0;
 }
 
-struct tree {
+struct each {
+    proc_each_fn *fn;
+    void *userdata;
+};
+
+static int each_entry(const char *name, void *userdata)
+{
+    const struct each *each = userdata;
+    pid_t pid = (pid_t)fd_parse_number(name);
+    return pid > 0 ? each->fn(pid, each->userdata) : 0;
+}
+
+int proc_each(proc_each_fn *fn, void *userdata)
+{
+    struct each each = {.fn = fn, .userdata = userdata};
+    int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    cleanup_close int proc = fd < 0 ? -errno : fd_lift_consume(fd);
+    return proc < 0 ? proc : fd_walk(proc, each_entry, &each);
+}
+
+struct refs {
     struct proc_ref *refs;
     size_t count;
     size_t max;
-    pid_t pid; /* whose threads are being looked at */
+    pid_t of; /* whose they are: a group, or the process whose threads are being looked at */
 };
 
-static void tree_add(struct tree *tree, pid_t pid)
+static void refs_add(struct refs *refs, const struct proc_stat *stat)
+{
+    if (refs->count < refs->max && stat->alive)
+        refs->refs[refs->count++] = stat->ref;
+}
+
+static int group_add_member(pid_t pid, void *userdata)
+{
+    struct refs *members = userdata;
+    struct proc_stat stat;
+    if (proc_stat(pid, &stat) == 0 && stat.group == members->of)
+        refs_add(members, &stat);
+    return members->count == members->max;
+}
+
+size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max)
+{
+    struct refs members = {.refs = ret_refs, .max = max, .of = group};
+    proc_each(group_add_member, &members);
+    return members.count;
+}
+
+static void tree_add(struct refs *tree, pid_t pid)
 {
     struct proc_stat stat;
-    if (tree->count < tree->max && proc_stat(pid, &stat) == 0 && stat.alive)
-        tree->refs[tree->count++] = stat.ref;
+    if (proc_stat(pid, &stat) == 0)
+        refs_add(tree, &stat);
 }
 
 /* Children are listed under the thread that forked them. */
 static int tree_add_children(const char *tid, void *userdata)
 {
-    struct tree *tree = userdata;
-    char path[32];
-    snprintf(path, sizeof path, "task/%.12s/children", tid);
-    cleanup_close int fd = open_proc(tree->pid, path, O_RDONLY);
+    struct refs *tree = userdata;
+    char path[48];
+    snprintf(path, sizeof path, "task/%.12s/" CHILDREN, tid);
+    cleanup_close int fd = open_proc(tree->of, path, O_RDONLY);
     if (fd < 0)
         return 0;
     char buf[2048];
@@ -133,20 +182,75 @@ static int tree_add_children(const char *tid, void *userdata)
     return 0;
 }
 
-size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
-                 void *userdata)
+static size_t tree_by_children(pid_t root, struct proc_ref *ret_refs, size_t max,
+                               proc_visit_fn *visit, void *userdata)
 {
-    struct tree tree = {.refs = ret_refs, .max = max, .pid = root};
+    struct refs tree = {.refs = ret_refs, .max = max, .of = root};
     for (size_t next = 0;; next++) {
-        cleanup_close int tasks = open_proc(tree.pid, "task", O_RDONLY | O_DIRECTORY);
+        cleanup_close int tasks = open_proc(tree.of, "task", O_RDONLY | O_DIRECTORY);
         if (tasks >= 0)
             fd_walk(tasks, tree_add_children, &tree);
         if (next >= tree.count)
             return tree.count;
         if (visit)
             visit(&ret_refs[next], userdata);
-        tree.pid = ret_refs[next].pid;
+        tree.of = ret_refs[next].pid;
     }
+}
+
+/* Where children are not listed: a tree of which some were visited. */
+struct ancestry {
+    struct refs refs;
+    size_t visited;
+};
+
+static bool has_pid(const struct proc_ref *refs, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (refs[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* Only children of those that were visited: the others have their turn in the next walk. */
+static int ancestry_add(pid_t pid, void *userdata)
+{
+    struct ancestry *a = userdata;
+    struct proc_stat stat;
+    if (proc_stat(pid, &stat) < 0 || !stat.alive)
+        return 0;
+    bool below = stat.parent == a->refs.of || has_pid(a->refs.refs, a->visited, stat.parent);
+    if (below && !has_pid(a->refs.refs, a->refs.count, pid))
+        refs_add(&a->refs, &stat);
+    return 0;
+}
+
+static size_t tree_by_parents(pid_t root, struct proc_ref *ret_refs, size_t max,
+                              proc_visit_fn *visit, void *userdata)
+{
+    struct ancestry a = {.refs = {.refs = ret_refs, .max = max, .of = root}};
+    size_t before;
+    do {
+        for (; a.visited < a.refs.count; a.visited++)
+            if (visit)
+                visit(&ret_refs[a.visited], userdata);
+        before = a.refs.count;
+        proc_each(ancestry_add, &a);
+    } while (a.refs.count > before);
+    return a.refs.count;
+}
+
+/* CONFIG_PROC_CHILDREN may be off. */
+static bool kernel_lists_children(void)
+{
+    return access("/proc/thread-self/" CHILDREN, R_OK) == 0;
+}
+
+size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
+                 void *userdata)
+{
+    return (kernel_lists_children() ? tree_by_children : tree_by_parents)(root, ret_refs, max,
+                                                                          visit, userdata);
 }
 
 bool proc_is_ours(void)

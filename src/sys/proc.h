@@ -18,6 +18,7 @@ struct proc_ref {
 struct proc_stat {
     struct proc_ref ref;
     pid_t parent;
+    pid_t group;
     char state; /* 'R', 'S', 'D', 'T', 'Z', ... of its first thread */
     bool alive; /* not a zombie; one whose first thread ended may have others */
 };
@@ -34,11 +35,19 @@ bool proc_alive(const struct proc_ref *ref);
  * pid <= 1 with -EINVAL. */
 int proc_kill(const struct proc_ref *ref, int signal);
 
+/* Calls fn for the pid of every process; a result != 0 ends the walk and is returned. */
+typedef int proc_each_fn(pid_t pid, void *userdata);
+int proc_each(proc_each_fn *fn, void *userdata);
+
+/* The living members of a process group, without zombies; returns how many were stored. */
+size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max);
+
 /*
  * All living descendants of root, parents before their children, without root itself and without
  * zombies. Returns the number stored, at most max. visit, if not NULL, is called for each before
  * its children are listed: a process that was signalled there cannot have forked, unnoticed,
- * between the signal and the list.
+ * between the signal and the list. A kernel that does not list children costs a look at every
+ * process per generation.
  */
 typedef void proc_visit_fn(const struct proc_ref *ref, void *userdata);
 size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,

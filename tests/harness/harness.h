@@ -213,6 +213,15 @@ void check_ended(nacre_session *session, const nacre_id *id, nacre_outcome outco
 struct process keeper_of(nacre_session *session, const nacre_id *id);
 nacre_tier tier_in_force(void);
 
+/*
+ * Where $NACRE_TIER leaves nothing but the process group to hold a command, what goes into a
+ * session of its own is out of reach: own_session() is "setsid" elsewhere and "" there, for the
+ * texts of commands, and need_tree() skips the case.
+ */
+bool group_tier(void);
+const char *own_session(void);
+void need_tree(void);
+
 /* Kills with a grace (< 0 = the shell's own) and fails unless the tree is gone. */
 nacre_kill_result kill_shell(nacre_session *session, const nacre_id *id, int64_t grace_ms);
 

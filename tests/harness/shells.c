@@ -42,9 +42,9 @@ void close_session(nacre_session *session)
 
 const char *scattered(const char *mark)
 {
-    return format("setsid sleep 300.%s & nohup sleep 301.%s & (sleep 302.%s &) ; "
+    return format("%s sleep 300.%s & nohup sleep 301.%s & (sleep 302.%s &) ; "
                   "sleep 303.%s | cat",
-                  mark, mark, mark, mark);
+                  own_session(), mark, mark, mark, mark);
 }
 
 nacre_id start_command(nacre_session *session, const nacre_command *command)
@@ -197,6 +197,24 @@ nacre_tier tier_in_force(void)
     run_done(&run);
     close_session(session);
     return tier;
+}
+
+bool group_tier(void)
+{
+    const char *tier = getenv("NACRE_TIER");
+
+    return tier && strcmp(tier, "group") == 0;
+}
+
+const char *own_session(void)
+{
+    return group_tier() ? "" : "setsid";
+}
+
+void need_tree(void)
+{
+    if (group_tier())
+        SKIP("the group tier does not hold what leaves the process group");
 }
 
 nacre_kill_result kill_shell(nacre_session *session, const nacre_id *id, int64_t grace_ms)

@@ -404,8 +404,67 @@ static void tree_finds_many_children(void **state)
     assert_int_equal(count, MANY);
 }
 
-/* -- Command lines and environments
- * ---------------------------------------------------------------- */
+/* -- Groups ------------------------------------------------------------------------------------ */
+
+/* Its leader, two below it, one that left, and a zombie. */
+static void group(void *data)
+{
+    int fds[2];
+    char c;
+    EXPECT(setpgid(0, 0) == 0 && pipe2(fds, O_CLOEXEC) == 0);
+    tell_fd = fds[1];
+    fork_sleeper(1);
+    for (int i = 0; i < 2; i++)
+        EXPECT(read(fds[0], &c, 1) == 1);
+    if (fork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setpgid(0, 0);
+        sleep_for_ever(&tell_fd);
+    }
+    EXPECT(read(fds[0], &c, 1) == 1);
+    if (fork() == 0)
+        _exit(0);
+    unit_pause(5);
+    sleep_for_ever(data);
+}
+
+static void groups_have_members(void **state)
+{
+    (void)state;
+    pid_t pid = start(group);
+    struct proc_ref refs[8];
+    struct proc_stat stat;
+    size_t count = proc_group(pid, refs, ARRAY_SIZE(refs));
+    bool members = true, leader = false;
+    for (size_t i = 0; i < count; i++) {
+        members = members && getpgid(refs[i].pid) == pid && proc_alive(&refs[i]);
+        leader = leader || refs[i].pid == pid;
+    }
+    assert_int_equal(proc_stat(pid, &stat), 0);
+    size_t one = proc_group(pid, refs, 1);
+    end_tree(pid);
+    assert_int_equal(stat.group, pid);
+    assert_int_equal(count, 3);
+    assert_true(members && leader);
+    assert_int_equal(one, 1);
+    assert_int_equal(proc_group(pid, refs, ARRAY_SIZE(refs)), 0);
+}
+
+static int stop_at(pid_t pid, void *userdata)
+{
+    return pid == *(const pid_t *)userdata ? 42 : 0;
+}
+
+static void each_meets_all_until_it_is_stopped(void **state)
+{
+    (void)state;
+    pid_t self = getpid(), parent = getppid(), nobody = -1;
+    assert_int_equal(proc_each(stop_at, &self), 42);
+    assert_int_equal(proc_each(stop_at, &parent), 42);
+    assert_int_equal(proc_each(stop_at, &nobody), 0);
+}
+
+/* -- Command lines and environments ------------------------------------------------------------ */
 
 static void command_lines(void **state)
 {
@@ -429,7 +488,7 @@ static void command_lines(void **state)
 }
 
 /* The length of the longest beginning of s that fits and ends between characters. */
-static size_t whole_characters(const char *s, size_t fits)
+static size_t fitting_characters(const char *s, size_t fits)
 {
     size_t n = strlen(s) < fits ? strlen(s) : fits;
     while (n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80)
@@ -451,7 +510,7 @@ static void command_lines_are_cut_between_characters(void **state)
     for (size_t size = 2; size < sizeof buf; size++) {
         memset(buf, 'x', sizeof buf);
         int r = proc_cmdline(pid, buf, size);
-        size_t want = whole_characters(text, size - 1);
+        size_t want = fitting_characters(text, size - 1);
         want -= want == 2; /* nothing follows the blank between the arguments */
         if (r != 0 || strlen(buf) != want || memcmp(buf, text, want) != 0) {
             printf("in %zu bytes: %zu of them \"%s\", wanted %zu\n", size, strlen(buf), buf, want);
@@ -624,6 +683,8 @@ int main(void)
         cmocka_unit_test(tree_finds_all_generations),
         cmocka_unit_test(visit_comes_before_the_children),
         cmocka_unit_test(tree_finds_many_children),
+        cmocka_unit_test(groups_have_members),
+        cmocka_unit_test(each_meets_all_until_it_is_stopped),
         cmocka_unit_test(command_lines),
         cmocka_unit_test(command_lines_are_cut_between_characters),
         cmocka_unit_test(environment_entries_across_borders),

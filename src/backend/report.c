@@ -75,7 +75,9 @@ static void fill_leftover(const struct run_state *state, nacre_record *record)
     struct proc_ref refs[NACRE_LEFTOVER_MAX + 1];
     if (state->tree == NACRE_TREE_EMPTY || !sweep_is_here(state))
         return;
-    size_t count = proc_tree(state->keeper_pid, refs, ARRAY_SIZE(refs), NULL, NULL);
+    size_t count = state->tier == NACRE_TIER_GROUP
+                       ? proc_group(state->main_pid, refs, ARRAY_SIZE(refs))
+                       : proc_tree(state->keeper_pid, refs, ARRAY_SIZE(refs), NULL, NULL);
     for (size_t i = 0; i < count && record->leftover_count < NACRE_LEFTOVER_MAX; i++) {
         nacre_process *process = &record->leftover[record->leftover_count];
         if (refs[i].pid == state->main_pid)

@@ -119,6 +119,7 @@ struct keeper {
     int child_fd[2];             /* the command's ends, until it has them */
     struct start_result *result; /* a page shared with the child */
     pid_t main;
+    struct proc_ref member; /* of the group tier: the last one of the group that was seen alive */
     bool main_reaped;
     bool proc_ours; /* /proc shows our pids */
     bool chores;    /* something is left to do after a start, when there is time */

@@ -53,6 +53,8 @@ static size_t count_alive(const struct keeper *k)
 {
     if (!only_group(k))
         return proc_tree(getpid(), scan, TREE_MAX, NULL, NULL);
+    if (k->proc_ours)
+        return proc_group(k->main, scan, TREE_MAX);
     scan[0] = (struct proc_ref){.pid = k->main};
     return kill(-k->main, 0) == 0;
 }
@@ -198,12 +200,26 @@ static void note_main_exit(struct keeper *k, int status, const struct rusage *us
     machine_event(k, EV_EXIT);
 }
 
-/* In the group tier orphans go elsewhere, and the group's own emptiness is what can be known. */
-static bool is_empty(const struct keeper *k)
+static bool is_living_member(const struct keeper *k, const struct proc_ref *ref)
 {
-    if (k->st.tier == NACRE_TIER_GROUP)
-        return k->main_reaped && kill(-k->main, 0) < 0 && errno == ESRCH;
-    return true;
+    struct proc_stat stat;
+    return ref->pid > 0 && proc_stat(ref->pid, &stat) == 0 && stat.ref.start == ref->start &&
+           stat.group == k->main && stat.alive;
+}
+
+/*
+ * In the group tier orphans go elsewhere, and the group's own emptiness is what can be known. It
+ * may consist of zombies that PID 1 does not reap. To find a living member is to look at every
+ * process, so the last one found is remembered.
+ */
+static bool is_empty(struct keeper *k)
+{
+    if (k->st.tier != NACRE_TIER_GROUP)
+        return true;
+    if (kill(-k->main, 0) < 0 && errno == ESRCH)
+        return true;
+    return k->proc_ours && !is_living_member(k, &k->member) &&
+           proc_group(k->main, &k->member, 1) == 0;
 }
 
 void tree_reap(struct keeper *k)

@@ -357,7 +357,7 @@ TEST(copy_of_a_running_shell)
 {
     nacre_session *s = open_session();
     const char *m = marker();
-    nacre_id id = start_text(s, format("setsid sleep 300.%s & exec sleep 301.%s", m, m));
+    nacre_id id = start_text(s, format("%s sleep 300.%s & exec sleep 301.%s", own_session(), m, m));
     nacre_id copy = id;
     nacre_record record = NACRE_RECORD_INIT;
 
@@ -464,9 +464,9 @@ static void damage_live(const char *file, off_t size)
     nacre_command command = NACRE_COMMAND_INIT;
     const char *m = marker();
 
-    command.text = format("setsid sleep 300.%s & seq 1 200000; while [ ! -e go ]; do sleep 0.01; "
+    command.text = format("%s sleep 300.%s & seq 1 200000; while [ ! -e go ]; do sleep 0.01; "
                           "done; seq 200001 400000; exit 7",
-                          m);
+                          own_session(), m);
     command.quota = 256 * 1024;
     nacre_id id = start_command(s, &command);
     CHECK(AWAIT(printed(s, &id, 1288895), 5000));
@@ -522,7 +522,7 @@ TEST(live_socket_removed)
 {
     nacre_session *s = open_session();
     const char *m = marker();
-    nacre_id id = start_text(s, format("setsid sleep 300.%s & exec sleep 301.%s", m, m));
+    nacre_id id = start_text(s, format("%s sleep 300.%s & exec sleep 301.%s", own_session(), m, m));
 
     await_marked(m, 2);
     CHECK(unlink(run_path(&id, "ctl")) == 0);

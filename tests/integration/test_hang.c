@@ -46,6 +46,7 @@ TEST(background_child)
 
 TEST(background_child_in_its_own_session)
 {
+    need_tree();
     const char *m = marker();
 
     check_answer(format("setsid sleep 1000.%s & echo hi", m), m);
@@ -67,6 +68,7 @@ TEST(background_child_that_holds_stderr_only)
 
 TEST(background_daemon)
 {
+    need_tree();
     const char *m = marker();
 
     check_answer(format("%s %s; echo hi", program("daemonize"), m), m);

@@ -310,7 +310,7 @@ TEST(disk_full_and_a_kill)
     mount_small("size=400k,mode=0700");
     nacre_session *s = open_session();
     const char *m = marker();
-    nacre_id id = start_text(s, format("setsid sleep 300.%s & exec yes %s", m, m));
+    nacre_id id = start_text(s, format("%s sleep 300.%s & exec yes %s", own_session(), m, m));
 
     CHECK(AWAIT(({
                     nacre_record record = record_of(s, &id);

@@ -179,16 +179,18 @@ TEST(keeper_killed_while_lingering)
 {
     nacre_session *s = open_session();
     const char *m = marker();
-    struct process found;
-    struct run run = run_text(s, format("setsid sleep 300.%s & exit 7", m));
+    nacre_id id = start_text(s, format("%s sleep 300.%s & until [ -e go ]; do sleep 0.01; done; "
+                                       "exit 7",
+                                       own_session(), m));
+    struct process keeper = keeper_of(s, &id);
 
     await_marked(m, 1);
-    find_marked(m, &found, 1);
-    kill_keeper(process_of(process_parent(found.pid)));
-    CHECK(AWAIT(tree_empty(s, &run.record.id), 3000));
+    spit("go", "", 0);
+    wait_outcome(s, &id, 3000);
+    kill_keeper(keeper);
+    CHECK(AWAIT(tree_empty(s, &id), 3000));
     CHECK_EQ_INT(0, count_marked(m));
-    CHECK_TEXT(status_of(s, &run.record.id), "exited(7)");
-    run_done(&run);
+    CHECK_TEXT(status_of(s, &id), "exited(7)");
     close_session(s);
 }
 
@@ -355,8 +357,8 @@ static void kill_stopped(const char *before)
     nacre_session *s = open_session();
     const char *m = marker();
     nacre_kill_result result;
-    nacre_id id = start_text(
-        s, format("setsid sleep 300.%s & %s kill -STOP $PPID; sleep 301.%s", m, before, m));
+    nacre_id id = start_text(s, format("%s sleep 300.%s & %s kill -STOP $PPID; sleep 301.%s",
+                                       own_session(), m, before, m));
     struct process keeper = keeper_of(s, &id);
 
     await_marked(m, 2);
@@ -416,8 +418,8 @@ TEST_LIMIT(keeper_stopped_and_its_session_closes, 30)
 {
     nacre_session *s = open_session();
     const char *m = marker();
-    nacre_id id =
-        start_text(s, format("setsid sleep 300.%s & kill -STOP $PPID; sleep 301.%s", m, m));
+    nacre_id id = start_text(
+        s, format("%s sleep 300.%s & kill -STOP $PPID; sleep 301.%s", own_session(), m, m));
 
     await_marked(m, 2);
     int64_t begin = now_ms();

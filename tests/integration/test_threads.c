@@ -54,7 +54,7 @@ static void open_start_close(int index, void *arg)
     (void)arg;
     for (int i = 0; i < 5; i++) {
         nacre_session *s = open_session();
-        start_text(s, format("setsid sleep 300.%s & sleep 301.%s", m, m));
+        start_text(s, format("%s sleep 300.%s & sleep 301.%s", own_session(), m, m));
         struct run run = run_text(s, format("exit %d", index));
         CHECK_EQ_INT(index, run.record.exit_code);
         run_done(&run);
@@ -90,8 +90,8 @@ static void kill_from_ten(const char *before)
 {
     struct stage stage = {.session = open_session(), .mark = marker()};
 
-    stage.id = start_text(stage.session, format("%s; setsid sleep 300.%s & sleep 301.%s; sleep 302",
-                                                before, stage.mark, stage.mark));
+    stage.id = start_text(stage.session, format("%s; %s sleep 300.%s & sleep 301.%s; sleep 302",
+                                                before, own_session(), stage.mark, stage.mark));
     await_marked(stage.mark, 2);
     pthread_barrier_init(&stage.barrier, NULL, 10);
     run_threads(10, kill_it, &stage);

@@ -120,6 +120,28 @@ int proc_each(proc_each_fn *fn, void *userdata)
     return proc < 0 ? proc : fd_walk(proc, each_entry, &each);
 }
 
+/* Calls fn for each piece of a file of any length that ends with the given character. */
+typedef void piece_fn(const char *piece, void *userdata);
+static void each_piece(int fd, char end_of_piece, piece_fn *fn, void *userdata)
+{
+    char buf[4096];
+    size_t kept = 0;
+    for (;;) {
+        ssize_t n = RETRY(read(fd, buf + kept, sizeof buf - 1 - kept));
+        if (n <= 0)
+            return;
+        size_t len = kept + (size_t)n;
+        buf[len] = '\0';
+        char *p = buf;
+        for (char *end; (end = strchr(p, end_of_piece)); p = end + 1) {
+            *end = '\0';
+            fn(p, userdata);
+        }
+        kept = len - (size_t)(p - buf);
+        memmove(buf, p, kept);
+    }
+}
+
 struct refs {
     struct proc_ref *refs;
     size_t count;
@@ -149,11 +171,11 @@ size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max)
     return members.count;
 }
 
-static void tree_add(struct refs *tree, pid_t pid)
+static void tree_add(const char *pid, void *userdata)
 {
     struct proc_stat stat;
-    if (proc_stat(pid, &stat) == 0)
-        refs_add(tree, &stat);
+    if (proc_stat((pid_t)fd_parse_number(pid), &stat) == 0)
+        refs_add(userdata, &stat);
 }
 
 /* Children are listed under the thread that forked them. */
@@ -163,22 +185,8 @@ static int tree_add_children(const char *tid, void *userdata)
     char path[48];
     snprintf(path, sizeof path, "task/%.12s/" CHILDREN, tid);
     cleanup_close int fd = open_proc(tree->of, path, O_RDONLY);
-    if (fd < 0)
-        return 0;
-    char buf[2048];
-    size_t kept = 0;
-    for (;;) {
-        ssize_t n = RETRY(read(fd, buf + kept, sizeof buf - 1 - kept));
-        if (n <= 0)
-            break;
-        size_t len = kept + (size_t)n;
-        buf[len] = '\0';
-        char *p = buf;
-        for (char *end; (end = strchr(p, ' ')); p = end + 1)
-            tree_add(tree, (pid_t)fd_parse_number(p));
-        kept = len - (size_t)(p - buf);
-        memmove(buf, p, kept);
-    }
+    if (fd >= 0)
+        each_piece(fd, ' ', tree_add, tree);
     return 0;
 }
 
@@ -311,32 +319,30 @@ bool proc_has_env(pid_t pid, const char *entry)
     return false;
 }
 
+/* The listening sockets of the namespace come in portions; each is compared with all descriptors
+ * of the process. */
 struct ports {
     int fds; /* the directory */
-    const char *table;
+    struct {
+        unsigned long inode;
+        uint16_t port;
+    } listening[256];
+    size_t listening_count;
     uint16_t *found;
     size_t count;
     size_t max;
 };
 
-/* Looks a socket's inode up among the listening ones of /proc/<pid>/net/tcp and tcp6. */
-static int port_of_inode(const char *table, unsigned long inode)
+static void add_port(struct ports *ports, uint16_t port)
 {
-    for (const char *line = table; line && *line;) {
-        unsigned port, state;
-        unsigned long found;
-        if (sscanf(line, " %*d: %*[0-9A-F]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port, &state,
-                   &found) == 3 &&
-            state == 10 && found == inode)
-            return (int)port;
-        line = strchr(line, '\n');
-        if (line)
-            line++;
-    }
-    return -1;
+    for (size_t i = 0; i < ports->count; i++)
+        if (ports->found[i] == port)
+            return;
+    if (ports->count < ports->max)
+        ports->found[ports->count++] = port;
 }
 
-static int note_port(const char *name, void *userdata)
+static int compare_descriptor(const char *name, void *userdata)
 {
     struct ports *ports = userdata;
     char target[64];
@@ -346,25 +352,48 @@ static int note_port(const char *name, void *userdata)
     target[n] = '\0';
     if (strncmp(target, "socket:[", 8) != 0)
         return 0;
-    int port = port_of_inode(ports->table, (unsigned long)fd_parse_number(target + 8));
-    if (port <= 0)
-        return 0;
-    for (size_t i = 0; i < ports->count; i++)
-        if (ports->found[i] == port)
-            return 0;
-    if (ports->count < ports->max)
-        ports->found[ports->count++] = (uint16_t)port;
+    unsigned long inode = (unsigned long)fd_parse_number(target + 8);
+    for (size_t i = 0; i < ports->listening_count; i++)
+        if (ports->listening[i].inode == inode)
+            add_port(ports, ports->listening[i].port);
     return 0;
+}
+
+static void compare_portion(struct ports *ports)
+{
+    if (ports->listening_count > 0)
+        fd_walk(ports->fds, compare_descriptor, ports);
+    ports->listening_count = 0;
+}
+
+/* A line of net/tcp or net/tcp6. */
+static void note_socket(const char *line, void *userdata)
+{
+    struct ports *ports = userdata;
+    unsigned port, state;
+    unsigned long inode;
+    if (sscanf(line, " %*d: %*[0-9A-F]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) !=
+            3 ||
+        state != 10 || port == 0)
+        return;
+    size_t i = ports->listening_count++;
+    ports->listening[i].inode = inode;
+    ports->listening[i].port = (uint16_t)port;
+    if (ports->listening_count == ARRAY_SIZE(ports->listening))
+        compare_portion(ports);
 }
 
 size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max)
 {
-    char table[32768];
     static const char *const files[] = {"net/tcp", "net/tcp6"};
     cleanup_close int fds = open_proc(pid, "fd", O_RDONLY | O_DIRECTORY);
-    struct ports ports = {.fds = fds, .table = table, .found = ret_ports, .max = max};
-    for (size_t i = 0; i < ARRAY_SIZE(files) && fds >= 0; i++)
-        if (slurp_proc(pid, files[i], table, sizeof table) > 0)
-            fd_walk(fds, note_port, &ports);
+    struct ports ports = {.fds = fds, .found = ret_ports, .max = max};
+    for (size_t i = 0; i < ARRAY_SIZE(files) && fds >= 0; i++) {
+        cleanup_close int table = open_proc(pid, files[i], O_RDONLY);
+        if (table < 0)
+            continue;
+        each_piece(table, '\n', note_socket, &ports);
+        compare_portion(&ports);
+    }
     return ports.count;
 }

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/defs.h"
@@ -647,6 +648,32 @@ static void listening_ports(void **state)
     assert_int_equal(proc_listen_ports(getpid(), ports, ARRAY_SIZE(ports)), 0);
 }
 
+#define LISTENERS 700
+
+/* Their table is longer than any buffer for it, in both families. */
+static void listen_on_many(void *data)
+{
+    static uint16_t want[LISTENERS], ports[LISTENERS + 8];
+    struct rlimit limit;
+    (void)data;
+    EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    bool six = access("/proc/net/tcp6", R_OK) == 0;
+    for (int i = 0; i < LISTENERS; i++)
+        EXPECT(listen_on(six && i % 2 ? AF_INET6 : AF_INET, &want[i]) >= 0);
+    size_t count = proc_listen_ports(getpid(), ports, ARRAY_SIZE(ports));
+    EXPECT(count == LISTENERS);
+    for (int i = 0; i < LISTENERS; i++)
+        EXPECT(has_port(ports, count, want[i]));
+}
+
+static void listening_ports_of_any_number(void **state)
+{
+    (void)state;
+    unit_in_child(listen_on_many, NULL);
+}
+
 static void look_from_another_namespace(void *data)
 {
     (void)data;
@@ -690,6 +717,7 @@ int main(void)
         cmocka_unit_test(environment_entries_across_borders),
         cmocka_unit_test(environment_entries_match_exactly),
         cmocka_unit_test(listening_ports),
+        cmocka_unit_test(listening_ports_of_any_number),
         cmocka_unit_test(proc_of_another_namespace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,22 +225,25 @@ static int64_t local_input(void *self, const nacre_id *id, const void *data, siz
     return r < 0 ? r : input_run(&run, data, size, eof, timeout_ms, err);
 }
 
-/* Somebody may have taken it out of the session meanwhile. */
-static bool is_kept(struct local *l, const nacre_id *id)
+static bool state_of(struct local *l, const nacre_id *id, struct run_state *ret_state)
 {
     cleanup_run struct run run = RUN_NONE;
-    struct run_state state;
-    return run_open(l->runs_fd, id, &run, NULL) == 0 && state_read(run.state_fd, &state) == 0 &&
-           state.kept;
+    return run_open(l->runs_fd, id, &run, NULL) == 0 && state_read(run.state_fd, ret_state) == 0;
 }
 
-/* The keepers have seen the session's line end and are all at work; wait for each proof. */
+/* The keepers have seen the session's line end and are all at work; wait for each proof, but not
+ * for what was given up before. */
 static int await_end(struct local *l, const nacre_id *id, int64_t deadline)
 {
     struct local_watch *w;
+    struct run_state state = {0};
     int survivors = 0;
-    if (is_kept(l, id))
+    bool known = state_of(l, id, &state);
+    /* Somebody may have taken it out of the session meanwhile. */
+    if (known && state.kept)
         return 0;
+    if (known && !state_is_final(&state) && state.survivors > 0)
+        return 1;
     if (local_watch_new(l->runs_fd, id, -EBADF, UINT64_MAX, &w, NULL) < 0)
         return 0;
     if (local_watch_until(w, 1, clock_left_ms(deadline), NULL) < 0)

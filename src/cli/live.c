@@ -18,7 +18,7 @@
 static void *ender_main(void *userdata)
 {
     struct ender *e = userdata;
-    nacre_kill(e->session, &e->id, &e->options, &e->result, NULL);
+    nacre_kill(e->session, &e->id, &e->options, &e->result, &e->error);
     eventfd_write(e->done_fd, 1);
     return NULL;
 }

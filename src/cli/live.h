@@ -22,6 +22,7 @@ struct ender {
     nacre_id id;
     nacre_kill_options options;
     nacre_kill_result result;
+    nacre_error error;
 };
 
 struct live {

@@ -97,9 +97,6 @@ static int print_record(struct live *l, const nacre_record *record)
 /* What somebody who only saw the output go by would not know. */
 static int explain(const struct live *l, const nacre_record *record)
 {
-    if (record->outcome == NACRE_TIMED_OUT)
-        say("timed out after %.15gs; the command and everything it started were ended",
-            (double)record->timeout_ms / 1000);
     if (record->outcome == NACRE_KILLED)
         say("the command was killed from outside");
     if (record->outcome == NACRE_LOST)
@@ -129,34 +126,59 @@ static int exit_status(const nacre_record *record)
     }
 }
 
-/* "sleep 60, pid 123; sleep 61, pid 124" */
-static int name_leftovers(struct buf *b, const nacre_record *record)
+/* "sleep 60, pid 123", as one of a list; without the command if that is not known. */
+static int name_process(struct buf *b, const nacre_record *record, int64_t pid)
 {
-    int r = 0;
+    int r = b->len > 0 ? buf_str(b, "; ") : 0;
     for (int i = 0; r == 0 && i < record->leftover_count; i++) {
-        const nacre_process *process = &record->leftover[i];
-        if (i > 0)
-            r = buf_str(b, "; ");
+        if (record->leftover[i].pid != pid)
+            continue;
+        r = append_line(b, record->leftover[i].command, 60);
         if (r == 0)
-            r = append_line(b, process->command, 60);
-        if (r == 0)
-            r = buf_printf(b, ", pid %d", (int)process->pid);
+            r = buf_str(b, ", ");
     }
-    return r;
+    return r == 0 ? buf_printf(b, "pid %d", (int)pid) : r;
 }
 
-static void say_what_was_ended(const nacre_record *record, const nacre_kill_result *result)
+static void say_who_was_ended(const nacre_record *record)
 {
     struct buf names cleanup_buf;
     buf_init(&names, 8192);
+    for (int i = 0; i < record->leftover_count; i++)
+        if (name_process(&names, record, record->leftover[i].pid) < 0)
+            return;
+    say("ended %d %s the command left behind (%s)", record->leftover_count,
+        PROCESSES(record->leftover_count), names.data);
+}
+
+static void say_who_is_left(const nacre_record *record, const nacre_kill_result *result,
+                            const char *cause)
+{
+    struct buf names cleanup_buf;
+    buf_init(&names, 8192);
+    int named = MIN(result->survivors, (int)ARRAY_SIZE(result->survivor_pids));
+    for (int i = 0; i < named; i++)
+        if (name_process(&names, record, result->survivor_pids[i]) < 0)
+            return;
+    say("%s%d %s could not be ended, not even by SIGKILL (%s%s)", cause, result->survivors,
+        PROCESSES(result->survivors), names.data, named < result->survivors ? "; ..." : "");
+}
+
+/* One sentence, said when it is known to be true. */
+static void say_what_was_ended(const struct run_options *o, const nacre_record *record,
+                               const nacre_kill_result *result)
+{
+    char cause[64] = "";
     bool left_behind = record->outcome == NACRE_EXITED || record->outcome == NACRE_SIGNALED;
-    if (left_behind && result->was_alive && record->leftover_count > 0 &&
-        name_leftovers(&names, record) == 0)
-        say("ended %d %s the command left behind (%s)", record->leftover_count,
-            PROCESSES(record->leftover_count), names.data);
+    if (record->outcome == NACRE_TIMED_OUT && !o->summary && !o->json)
+        snprintf(cause, sizeof cause, "timed out after %.15gs; ",
+                 (double)record->timeout_ms / 1000);
     if (result->survivors > 0)
-        say("%d %s could not be ended, the first is pid %d", result->survivors,
-            PROCESSES(result->survivors), (int)result->survivor_pids[0]);
+        say_who_is_left(record, result, cause);
+    else if (cause[0])
+        say("%sthe command and everything it started were ended", cause);
+    else if (left_behind && result->was_alive && record->leftover_count > 0)
+        say_who_was_ended(record);
 }
 
 /* Gives the answer, in the form that was asked for. */
@@ -187,10 +209,12 @@ static int follow(const struct run_options *o, struct live *l)
         status = answer(o, l, &record);
     if (record.tree == NACRE_TREE_ALIVE && !l->ender.started && live_end(l, &error) < 0)
         return library_failure(&error);
+    if (l->ender.error.code != NACRE_OK)
+        return library_failure(&l->ender.error);
     if (l->write_errno != 0)
         return failure("cannot write to stdout: %s", err_text(l->write_errno));
     if (l->signal != SIGPIPE)
-        say_what_was_ended(&record, &l->ender.result);
+        say_what_was_ended(o, &record, &l->ender.result);
     int own = exit_status(&record);
     return own != STATUS_OK ? own : status;
 }

@@ -303,6 +303,34 @@ case_run_leftover() {
     [ -z "$own_session" ] || equal "$err" ""
 }
 
+# Not even SIGKILL arrives in a frozen (v1) cgroup. One sentence says so, and the end is not waited
+# for twice.
+case_run_survivor() {
+    local sleep pid begin group=/sys/fs/cgroup/freezer/frozen-$$
+    [ "$(id -u)" -eq 0 ] && mkdir "$group" 2>/dev/null || skip "needs root and the freezer of cgroup v1"
+    sleep=$(unique_sleep)
+    start_run -- "$own_session sleep $sleep & until [ -e '$work/go' ]; do sleep 0.02; done"
+    until_true pgrep -f "^sleep $sleep" >/dev/null
+    pid=$(pgrep -f "^sleep $sleep")
+    echo "$pid" >"$group/cgroup.procs"
+    echo FROZEN >"$group/freezer.state"
+    until_true grep -q FROZEN "$group/freezer.state"
+    begin=$(milliseconds)
+    touch "$work/go"
+    status=0
+    wait $run_pid || status=$?
+    begin=$(($(milliseconds) - begin))
+    echo THAWED >"$group/freezer.state"
+    until_true dead "sleep $sleep"
+    until_true rmdir "$group" 2>/dev/null
+    # In the group tier nobody tells the keeper: it looks again after 5 s.
+    until_true eval "[ -z \"\$($nacre list)\" ]"
+    equal "$status" 0
+    equal "$(<"$work/err")" \
+        "nacre: 1 process could not be ended, not even by SIGKILL (sleep $sleep, pid $pid)"
+    [ $begin -lt 11000 ] || fail "it took $begin ms"
+}
+
 case_run_summary() {
     local sleep
     sleep=$(unique_sleep)

@@ -19,6 +19,7 @@ for_build() {
 
 for_test() {
     cat <<-'EOF'
+	g++ compiles the public headers as C++
 	clang the second compiler, sanitizers and fuzzing
 	libclang-rt-14-dev the runtimes of clang's sanitizers
 	clang-format checks the formatting

@@ -115,9 +115,12 @@ typedef struct nacre_record {
     char *description; /* likewise */
 } nacre_record;
 
-#define NACRE_RECORD_INIT    \
-    {                        \
-        sizeof(nacre_record) \
+#define NACRE_RECORD_INIT                                                                       \
+    {                                                                                           \
+        sizeof(nacre_record), {{0}}, {{0}}, NACRE_RUNNING, NACRE_TREE_ALIVE, NACRE_TIER_CGROUP, \
+            NACRE_REASON_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, \
+            {0}, 0, 0, 0, 0, NACRE_LIFE_SESSION, 0, NACRE_STDIN_NULL, 0, {{0, {0}, {0}}}, NULL, \
+            NULL, NULL, NULL                                                                    \
     }
 
 /* Frees what the record owns and makes it empty. NULL is ignored. */

@@ -267,10 +267,11 @@ TEST(keeper_killed_in_a_flood)
         char *out = output_of(s, &id, NACRE_OUT, &size);
         CHECK(size > 100000);
         size_t at = 0;
-        for (int n = 1; at + 16 < size; n++) {
+        /* As far as the head of the log goes; how much there is depends on how busy we are. */
+        for (int n = 1; at + 16 < size && at < 30000000; n++) {
             char line[16];
             int length = snprintf(line, sizeof(line), "%d\n", n);
-            if (at < 30000000 && memcmp(out + at, line, (size_t)length) != 0)
+            if (memcmp(out + at, line, (size_t)length) != 0)
                 FAIL("round %d: byte %zu of %zu is not line %d", round, at, size, n);
             at += (size_t)length;
         }
@@ -370,7 +371,10 @@ static void kill_stopped(const char *before)
     CHECK_EQ_INT(0, result.survivors);
     CHECK_EQ_INT(0, count_marked(m));
     CHECK(AWAIT(!process_alive(keeper), 500));
-    CHECK_TEXT(status_of(s, &id), result.keeper_killed ? "lost" : "killed");
+    /* One that was woken may have ended the command and said so before it was killed itself. */
+    const char *status = status_of(s, &id);
+    if (!result.keeper_killed || strcmp(status, "lost") != 0)
+        CHECK_TEXT(status, "killed");
     close_session(s);
 }
 

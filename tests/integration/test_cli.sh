@@ -974,6 +974,7 @@ case_config_wrong() {
 }
 
 case_config_used() {
+    unset NACRE_TIER # it would win over the file
     config_file '{"shell": "sh", "tier": "group"}'
     nacre run --json -- 'echo "$0"'
     equal "$(json 'r["output"], r["containment"]')" "('sh\n', 'group')"

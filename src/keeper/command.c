@@ -320,6 +320,15 @@ bool start_stand_in(struct keeper *k)
     return k->main > 0;
 }
 
+void start_dismiss(struct keeper *k)
+{
+    if (k->main <= 0 || k->main_reaped)
+        return;
+    kill(k->main, SIGKILL);
+    (void)RETRY(waitpid(k->main, NULL, 0));
+    k->main = 0;
+}
+
 /* The run has its spec, unless the disk is full; it runs all the same. */
 static struct start_result conclude(struct keeper *k)
 {
@@ -328,7 +337,7 @@ static struct start_result conclude(struct keeper *k)
     if (started)
         (void)fd_pwrite_all(k->spec_fd, plan.spec.head, plan.spec.size, 0);
     else
-        (void)RETRY(waitpid(k->main, NULL, 0));
+        start_dismiss(k);
     if (k->spec.input != NACRE_STDIN_PIPE)
         close_fd(&k->in_fd);
     close_fd(&k->child_in);

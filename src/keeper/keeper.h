@@ -152,6 +152,8 @@ void setup_leave_cgroup(struct keeper *k);
 
 /* command.c: has a child wait for the go; false if we have to do that ourselves. */
 bool start_stand_in(struct keeper *k);
+/* There will be no go: the stand-in, whatever it has become, is ended and reaped. */
+void start_dismiss(struct keeper *k);
 /* The stand-in has executed, or is gone. */
 struct start_result start_born(struct keeper *k);
 /* Hears the go, which is there, and starts what it says. */
@@ -160,8 +162,10 @@ struct start_result start_by_fork(struct keeper *k);
 /* launch.c */
 int launch_hello(struct keeper *k);
 void launch_ready(struct keeper *k, int error);
-/* What became of a start. */
-void launch_outcome(struct keeper *k, struct start_result result);
+/* Looks whether the stand-in has become something, and goes on from there. */
+void launch_born(struct keeper *k);
+/* The go is there, and nobody to hear it but us. */
+void launch_go(struct keeper *k);
 /* Makes the successor that was promised, if one was; in it, k->reborn is set. */
 void launch_successor(struct keeper *k);
 

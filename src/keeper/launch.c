@@ -1,5 +1,6 @@
 /* The conversation with the library until the command runs, and the making of the successor. */
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -139,7 +140,7 @@ static void run_now(struct keeper *k, struct start_result result)
     tree_reap(k);
 }
 
-void launch_outcome(struct keeper *k, struct start_result result)
+static void launch_outcome(struct keeper *k, struct start_result result)
 {
     if (!result.heard)
         machine_event(k, EV_NOT_STARTED);
@@ -147,4 +148,17 @@ void launch_outcome(struct keeper *k, struct start_result result)
         run_now(k, result);
     else
         refuse(k, result);
+}
+
+void launch_born(struct keeper *k)
+{
+    struct pollfd poller = {.fd = k->born_fd, .events = POLLIN};
+    if (k->state == ST_WARM && k->born_fd >= 0 && poll(&poller, 1, 0) > 0)
+        launch_outcome(k, start_born(k));
+}
+
+void launch_go(struct keeper *k)
+{
+    if (k->state == ST_WARM)
+        launch_outcome(k, start_by_fork(k));
 }

@@ -53,6 +53,7 @@ static void run(struct keeper *k)
 static void leave(struct keeper *k)
 {
     k->state = ST_DONE;
+    start_dismiss(k);
     setup_undo(k, true);
 }
 

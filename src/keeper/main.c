@@ -130,12 +130,10 @@ static void dispatch(struct keeper *k, uint64_t data)
         ctl_accept(k);
         break;
     case TAG_LAUNCH:
-        if (k->state == ST_WARM)
-            launch_outcome(k, start_by_fork(k));
+        launch_go(k);
         break;
     case TAG_BORN:
-        if (k->state == ST_WARM)
-            launch_outcome(k, start_born(k));
+        launch_born(k);
         break;
     case TAG_OWNER:
         owner_gone(k);

@@ -51,7 +51,8 @@ void owner_gone(struct keeper *k)
         return;
     outlive_owner(k);
     close_fd(&k->owner_line);
-    /* What ended before its owner did ended by itself. */
+    /* What began before its owner ended has begun, and what ended ended by itself. */
+    launch_born(k);
     if (k->state != ST_WARM)
         tree_reap(k);
     machine_event(k, EV_OWNER_GONE);

@@ -14,6 +14,7 @@
 #include <nacre/command.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <nacre/reader.h>
 #include <nacre/record.h>
 #include <nacre/version.h>
 #include <nacre/watch.h>
@@ -73,6 +74,10 @@ typedef struct nacre_backend_ops {
     /* The session that started it, and whether the process of that session lives. */
     int (*owner)(void *self, const nacre_id *id, nacre_id *ret_session, int *ret_alive,
                  nacre_error *reterr);
+
+    /* Optional: without it nacre_reader_open() reads by means of output. */
+    int (*reader)(void *self, const nacre_id *id, const nacre_reader_options *options,
+                  nacre_reader **ret_reader, nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {
@@ -94,6 +99,18 @@ typedef struct nacre_watch_ops {
     int (*record)(void *self, nacre_record *ret_record, nacre_error *reterr);
     void (*close)(void *self);
 } nacre_watch_ops;
+
+/* What a backend's readers do; the contracts are those of nacre_reader_read() and
+ * nacre_reader_close(). */
+typedef struct nacre_reader_ops {
+    unsigned version; /* NACRE_BACKEND_VERSION */
+    size_t size;      /* sizeof(nacre_reader_ops) */
+    int (*read)(void *self, nacre_block *block, nacre_error *reterr);
+    void (*close)(void *self);
+} nacre_reader_ops;
+
+/* Makes a reader. NULL if out of memory, or if ops is of another version: self is not closed. */
+NACRE_API nacre_reader *nacre_reader_new(const nacre_reader_ops *ops, void *self);
 
 /* Makes a watch. NULL if out of memory, or if ops is of another version: self is not closed. */
 NACRE_API nacre_watch *nacre_watch_new(const nacre_watch_ops *ops, void *self);

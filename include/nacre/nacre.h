@@ -7,6 +7,7 @@
 #include <nacre/completion.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <nacre/reader.h>
 #include <nacre/record.h>
 #include <nacre/registry.h>
 #include <nacre/session.h>

@@ -26,6 +26,7 @@
 #include <nacre/command.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <nacre/reader.h>
 #include <nacre/record.h>
 #include <nacre/settings.h>
 #include <nacre/version.h>
@@ -139,6 +140,14 @@ NACRE_API int nacre_get(nacre_session *session, const nacre_id *id, nacre_record
 NACRE_API int64_t nacre_read(nacre_session *session, const nacre_id *id, uint64_t *cursor,
                              unsigned streams, void *buf, size_t size, nacre_piece *ret_piece,
                              nacre_error *reterr);
+
+/*
+ * Opens a reader over one stream of a shell: faster than nacre_read(), and with line numbers. On
+ * success *ret_reader is owned by the caller; it must be closed before the session is.
+ */
+NACRE_API int nacre_reader_open(nacre_session *session, const nacre_id *id,
+                                const nacre_reader_options *options, nacre_reader **ret_reader,
+                                nacre_error *reterr);
 
 /* All retained output at one moment. */
 typedef struct nacre_snapshot {

@@ -7,6 +7,7 @@
 
 #include "backend/kill.h"
 #include "backend/local_parts.h"
+#include "backend/local_reader.h"
 #include "backend/local_watch.h"
 #include "backend/report.h"
 #include "backend/sweep.h"
@@ -217,6 +218,14 @@ static int local_watch_open(void *self, const nacre_id *id, uint64_t offset,
     return err_set(err, NACRE_ENOMEM, "out of memory");
 }
 
+static int local_reader(void *self, const nacre_id *id, const nacre_reader_options *options,
+                        nacre_reader **ret_reader, nacre_error *err)
+{
+    cleanup_run struct run run = RUN_NONE;
+    int r = local_open_run(self, id, &run, err);
+    return r < 0 ? r : local_reader_new(&run, options, ret_reader, err);
+}
+
 static int64_t local_input(void *self, const nacre_id *id, const void *data, size_t size, int eof,
                            int64_t timeout_ms, nacre_error *err)
 {
@@ -306,6 +315,7 @@ static const nacre_backend_ops local_ops = {
     .peek = local_peek,
     .change = local_change,
     .owner = local_owner,
+    .reader = local_reader,
 };
 
 static char *copy(const char *s, bool *ok)

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/defs.h"
-#include "run/log.h"
+#include "run/logr.h"
 #include "sys/fd.h"
 
 #define SPAN_SIZE sizeof(struct span)
@@ -29,7 +29,7 @@ void logr_done(struct logr *r)
     close_fd(&r->tail_fd);
 }
 
-static int open_tail(struct logr *r, int dir)
+int logr_open_tail(struct logr *r, int dir)
 {
     if (r->tail_fd >= 0)
         return 0;
@@ -37,22 +37,15 @@ static int open_tail(struct logr *r, int dir)
     return MIN(r->tail_fd, 0);
 }
 
-/* The part of the log an offset is in: its spans are numbered first to last - 1. */
-struct part {
-    bool tail;
-    uint64_t first;
-    uint64_t last;
-    uint64_t end; /* the offset behind it */
-};
-
-static struct part part_of(const struct log_index *x, uint64_t offset)
+struct log_part logr_part(const struct log_index *x, uint64_t offset)
 {
     if (offset < x->head)
-        return (struct part){.first = 0, .last = x->head_spans, .end = x->head};
-    return (struct part){.tail = true, .first = x->span_first, .last = x->span_next, .end = x->end};
+        return (struct log_part){.first = 0, .last = x->head_spans, .end = x->head};
+    return (struct log_part){
+        .tail = true, .first = x->span_first, .last = x->span_next, .end = x->end};
 }
 
-static int load_spans(struct logr *r, const struct log_index *x, const struct part *part,
+static int load_spans(struct logr *r, const struct log_index *x, const struct log_part *part,
                       uint64_t number)
 {
     size_t count = (size_t)MIN(part->last - number, (uint64_t)ARRAY_SIZE(r->cache));
@@ -74,8 +67,8 @@ static int load_spans(struct logr *r, const struct log_index *x, const struct pa
     return r->cache_count > 0 ? 0 : -EBADMSG;
 }
 
-static int span_at(struct logr *r, const struct log_index *x, const struct part *part,
-                   uint64_t number, struct span *ret_span)
+int logr_span(struct logr *r, const struct log_index *x, const struct log_part *part,
+              uint64_t number, struct span *ret_span)
 {
     bool cached = r->cache_tail == part->tail && number >= r->cache_first &&
                   number - r->cache_first < r->cache_count;
@@ -88,9 +81,8 @@ static int span_at(struct logr *r, const struct log_index *x, const struct part 
     return 0;
 }
 
-/* The last span that begins at or before an offset, by bisection. */
-static int find_span(struct logr *r, const struct log_index *x, const struct part *part,
-                     uint64_t offset, uint64_t *ret_number)
+int logr_find(struct logr *r, const struct log_index *x, const struct log_part *part,
+              uint64_t offset, uint64_t *ret_number)
 {
     struct span span;
     if (r->cache_count > 0 && r->cache_tail == part->tail && r->cache_first >= part->first &&
@@ -106,7 +98,7 @@ static int find_span(struct logr *r, const struct log_index *x, const struct par
         return -EBADMSG;
     while (high - low > 1) {
         uint64_t mid = low + (high - low) / 2;
-        int e = span_at(r, x, part, mid, &span);
+        int e = logr_span(r, x, part, mid, &span);
         if (e < 0)
             return e;
         if (span.offset <= offset)
@@ -118,8 +110,8 @@ static int find_span(struct logr *r, const struct log_index *x, const struct par
     return 0;
 }
 
-static ssize_t read_bytes(struct logr *r, const struct log_index *x, bool tail, uint64_t offset,
-                          void *buf, size_t size)
+ssize_t logr_bytes(struct logr *r, const struct log_index *x, bool tail, uint64_t offset, void *buf,
+                   size_t size)
 {
     if (!tail)
         return fd_pread_all(r->log_fd, buf, size, (off_t)offset);
@@ -131,25 +123,25 @@ static ssize_t read_bytes(struct logr *r, const struct log_index *x, bool tail, 
 static ssize_t read_span(struct logr *r, const struct log_index *x, uint64_t *cursor,
                          unsigned streams, void *buf, size_t size, struct log_piece *piece)
 {
-    struct part part = part_of(x, *cursor);
+    struct log_part part = logr_part(x, *cursor);
     uint64_t number = 0;
     struct span span, next = {.offset = part.end};
-    int e = find_span(r, x, &part, *cursor, &number);
+    int e = logr_find(r, x, &part, *cursor, &number);
     if (e == 0)
-        e = span_at(r, x, &part, number, &span);
+        e = logr_span(r, x, &part, number, &span);
     if (e == 0 && number + 1 < part.last)
-        e = span_at(r, x, &part, number + 1, &next);
+        e = logr_span(r, x, &part, number + 1, &next);
     if (e < 0)
         return e;
     uint64_t end = MIN(next.offset, part.end);
     if (span.offset > *cursor || end <= *cursor)
         return -EBADMSG;
-    nacre_stream stream = span.when & 1 ? NACRE_STDERR : NACRE_STDOUT;
+    nacre_stream stream = span_stream(&span);
     if (!(streams & 1u << stream)) {
         *cursor = end;
         return 0;
     }
-    ssize_t n = read_bytes(r, x, part.tail, *cursor, buf, (size_t)MIN(end - *cursor, size));
+    ssize_t n = logr_bytes(r, x, part.tail, *cursor, buf, (size_t)MIN(end - *cursor, size));
     if (n == 0)
         return -EBADMSG;
     if (n > 0) {
@@ -161,8 +153,7 @@ static ssize_t read_span(struct logr *r, const struct log_index *x, uint64_t *cu
     return n;
 }
 
-/* Whether what was just read at this offset may have been overwritten meanwhile. */
-static bool overtaken(const struct logr *r, const struct log_index *before, uint64_t offset)
+bool logr_is_overtaken(const struct logr *r, const struct log_index *before, uint64_t offset)
 {
     struct run_state now;
     if (offset < before->head)
@@ -172,7 +163,7 @@ static bool overtaken(const struct logr *r, const struct log_index *before, uint
            now.log.ring_base != before->ring_base;
 }
 
-static bool index_is_sane(const struct log_index *x)
+bool logr_is_sane(const struct log_index *x)
 {
     if (x->head > x->end || x->span_first > x->span_next)
         return false;
@@ -190,7 +181,7 @@ ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, v
     int e = state_read(r->state_fd, &state);
     while (e == 0) {
         const struct log_index *x = &state.log;
-        if (!index_is_sane(x))
+        if (!logr_is_sane(x))
             return -EBADMSG;
         *ret_piece = (struct log_piece){.offset = *cursor, .gap = gap};
         if (*cursor >= x->end)
@@ -201,12 +192,12 @@ ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, v
             *cursor = tail;
             continue;
         }
-        if (*cursor >= x->head && (e = open_tail(r, dir)) < 0)
+        if (*cursor >= x->head && (e = logr_open_tail(r, dir)) < 0)
             return e;
         uint64_t at = *cursor;
         r->lowest = UINT64_MAX;
         ssize_t n = read_span(r, x, cursor, streams, buf, size, ret_piece);
-        if (overtaken(r, x, at)) {
+        if (logr_is_overtaken(r, x, at)) {
             r->cache_count = 0;
             *cursor = at;
             e = state_read(r->state_fd, &state);
@@ -224,7 +215,7 @@ ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, v
 static int recover_span(int log_fd, const struct span *span, uint64_t end, struct log_index *x)
 {
     char buf[16384];
-    nacre_stream stream = span->when & 1 ? NACRE_STDERR : NACRE_STDOUT;
+    nacre_stream stream = span_stream(span);
     while (x->end < end) {
         size_t want = (size_t)MIN(end - x->end, (uint64_t)sizeof buf);
         ssize_t n = fd_pread_all(log_fd, buf, want, (off_t)x->end);

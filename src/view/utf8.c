@@ -78,6 +78,27 @@ static size_t valid_run(const char *s, size_t size, size_t *ret_invalid)
     return n;
 }
 
+bool utf8_is_valid(const char *s, size_t size)
+{
+    size_t i = 0;
+    while (i < size) {
+        uint64_t word;
+        if (size - i >= sizeof word) {
+            memcpy(&word, s + i, sizeof word);
+            if ((word & UINT64_C(0x8080808080808080)) == 0) {
+                i += sizeof word;
+                continue;
+            }
+        }
+        uint32_t point;
+        size_t n = utf8_next(s + i, size - i, &point);
+        if (n == 0 || point == UTF8_INVALID)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
 int utf8_clean(struct buf *b, const char *s, size_t size)
 {
     while (size > 0) {

@@ -5,6 +5,7 @@
 #ifndef NACRE_VIEW_UTF8_H
 #define NACRE_VIEW_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,9 @@ unsigned utf8_width(uint32_t point);
 
 /* How many bytes at s, at most 3, can only be the rest of a character that began before. */
 size_t utf8_torn(const char *s, size_t size);
+
+/* Whether all of it is valid, the last character complete. */
+bool utf8_is_valid(const char *s, size_t size);
 
 /* Appends text with its invalid parts replaced, an unfinished last character among them. */
 int utf8_clean(struct buf *b, const char *s, size_t size);

@@ -146,9 +146,26 @@ static void characters_have_columns(void **state)
         assert_true(utf8_width(point) <= 2);
 }
 
+static void test_valid(void **state)
+{
+    (void)state;
+    static const char text[] = "plain text, \xc3\xa4 and \xf0\x9f\x98\x80 and some more text";
+    assert_true(utf8_is_valid("", 0));
+    assert_true(utf8_is_valid(text, sizeof text - 1));
+    /* Cut inside a character, or with one wrong byte anywhere. */
+    assert_false(utf8_is_valid(text, 13));
+    for (size_t i = 0; i < sizeof text - 1; i++) {
+        char copy[sizeof text];
+        memcpy(copy, text, sizeof text);
+        copy[i] = (char)0xff;
+        assert_false(utf8_is_valid(copy, sizeof text - 1));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_valid),
         cmocka_unit_test(every_code_point_is_read),
         cmocka_unit_test(every_pair_of_bytes_makes_progress),
         cmocka_unit_test(invalid_parts_are_replaced),

@@ -12,6 +12,7 @@ for_build() {
 	pkg-config finds libraries
 	libjansson-dev reads the configuration file, and writes the JSON of the command line
 	libsqlite3-dev the catalog
+	libpcre2-dev searches what shells printed
 	libutf8proc-dev how wide characters are on a terminal
 	scdoc makes the manual pages
 	EOF

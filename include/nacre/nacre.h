@@ -8,6 +8,7 @@
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/reader.h>
+#include <nacre/recall.h>
 #include <nacre/record.h>
 #include <nacre/registry.h>
 #include <nacre/session.h>

@@ -1,0 +1,43 @@
+/*
+ * Patterns are meant for lines, but searched for in buffers of many lines, which is far faster.
+ * The translation makes that the same: no part of the new pattern can match a newline, and its
+ * anchors are those of lines. On the way it notes literals of which every match must contain one.
+ */
+#ifndef NACRE_RECALL_TRANSLATE_H
+#define NACRE_RECALL_TRANSLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+#define LITERALS_MAX     8
+#define LITERAL_SIZE_MAX 64
+#define TRANSLATION_MAX  ((size_t)256 * 1024)
+
+struct literal {
+    size_t size;
+    char text[LITERAL_SIZE_MAX];
+};
+
+/* Every match contains one of them; count 0 = nothing is known. */
+struct literals {
+    size_t count;
+    struct literal items[LITERALS_MAX];
+};
+
+struct translation {
+    struct buf text;          /* for PCRE2_MULTILINE */
+    struct literals literals; /* as written, in the pattern's own case */
+    bool is_literal;          /* the pattern is nothing but one of the literals */
+};
+
+/*
+ * Translates a pattern that PCRE2 accepts. Returns 0, -ENOTSUP if it has something that cannot be
+ * translated and has to be searched for line by line, or -ENOMEM. Release with
+ * translation_done() in any case.
+ */
+int translate(const char *pattern, size_t size, struct translation *ret);
+void translation_done(struct translation *translation);
+
+#endif

@@ -25,6 +25,14 @@ static const struct option *find_option(const struct verb *verb, const char *nam
     return NULL;
 }
 
+static const struct option *find_letter(const struct verb *verb, const char *word)
+{
+    for (const struct option *o = verb->options; o->name; o++)
+        if (o->letter && word[1] == o->letter && word[2] == '\0')
+            return o;
+    return NULL;
+}
+
 static int unknown_option(const struct verb *verb, const char *word)
 {
     int length = (int)strcspn(word, "=");
@@ -86,9 +94,10 @@ static int set_option(const struct verb *verb, const struct option *o, void *opt
 static int take_option(const struct verb *verb, void *options, int argc, char **argv, int *i)
 {
     char *word = argv[*i];
-    char *equals = strchr(word, '=');
-    const struct option *o = NULL;
-    if (strncmp(word, "--", 2) == 0)
+    bool is_long = strncmp(word, "--", 2) == 0;
+    char *equals = is_long ? strchr(word, '=') : NULL;
+    const struct option *o = is_long ? NULL : find_letter(verb, word);
+    if (is_long)
         o = find_option(verb, word + 2, (equals ? (size_t)(equals - word) : strlen(word)) - 2);
     if (!o)
         return unknown_option(verb, word);

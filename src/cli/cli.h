@@ -32,6 +32,7 @@ struct option {
     enum option_kind kind;
     bool not_zero; /* of a number: 0 is refused */
     size_t offset; /* in the structure of the verb's options */
+    char letter;   /* of its short form, such as -i; 0 = it has none */
 };
 
 struct verb {
@@ -48,6 +49,6 @@ struct verb {
 };
 
 extern const struct verb verb_run, verb_start, verb_list, verb_output, verb_wait, verb_input,
-    verb_kill, verb_rm, verb_config, verb_doctor;
+    verb_kill, verb_recall, verb_rm, verb_config, verb_doctor;
 
 #endif

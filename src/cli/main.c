@@ -17,8 +17,8 @@
 #define USAGE_COLUMNS 96
 
 static const struct verb *const verbs[] = {
-    &verb_run,   &verb_start, &verb_list, &verb_output, &verb_wait,
-    &verb_input, &verb_kill,  &verb_rm,   &verb_config, &verb_doctor,
+    &verb_run,  &verb_start,  &verb_list, &verb_output, &verb_wait,   &verb_input,
+    &verb_kill, &verb_recall, &verb_rm,   &verb_config, &verb_doctor,
 };
 
 static const char intro[] =
@@ -81,8 +81,10 @@ static int print_verb_help(const struct verb *verb)
     if (verb->options->name)
         puts("\noptions:");
     for (const struct option *o = verb->options; o->name; o++) {
-        char left[48];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "",
+        char left[48], letter[8] = "";
+        if (o->letter)
+            snprintf(letter, sizeof letter, "-%c, ", o->letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "",
                  o->value ? o->value : "");
         printf("  %-17s %s\n", left, o->help);
     }

@@ -165,21 +165,11 @@ static int show(struct reader *r, const struct output_options *o)
     return status;
 }
 
-static int parse_stream(const char *text, unsigned *ret)
-{
-    *ret = !text                      ? NACRE_BOTH
-           : strcmp(text, "out") == 0 ? NACRE_OUT
-           : strcmp(text, "err") == 0 ? NACRE_ERR
-                                      : 0;
-    return *ret ? STATUS_OK
-                : usage_error("output: --stream takes \"out\" or \"err\"; got \"%s\"", text);
-}
-
 static int output(const void *options, char **words, UNUSED size_t count)
 {
     static struct reader reader;
     const struct output_options *o = options;
-    int status = parse_stream(o->stream, &reader.streams);
+    int status = parse_stream("output", o->stream, &reader.streams);
     if (status == STATUS_OK && o->offset > 0 && o->tail != UINT64_MAX)
         status = usage_error("output: --offset and --tail exclude each other");
     if (status == STATUS_OK)

@@ -34,3 +34,14 @@ int find_shell(nacre_session *session, const char *word, nacre_id *ret_id)
     nacre_error error = NACRE_ERROR_INIT;
     return nacre_find(session, word, ret_id, &error) < 0 ? library_failure(&error) : STATUS_OK;
 }
+
+int parse_stream(const char *verb, const char *text, unsigned *ret_streams)
+{
+    *ret_streams = !text                      ? NACRE_BOTH
+                   : strcmp(text, "out") == 0 ? NACRE_OUT
+                   : strcmp(text, "err") == 0 ? NACRE_ERR
+                                              : 0;
+    if (*ret_streams)
+        return STATUS_OK;
+    return usage_error("%s: --stream takes \"out\" or \"err\"; got \"%s\"", verb, text);
+}

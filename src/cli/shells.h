@@ -11,6 +11,9 @@ int open_session(nacre_session **ret_session);
 int check_ids(char **words, size_t count);
 int find_shell(nacre_session *session, const char *word, nacre_id *ret_id);
 
+/* The streams of --stream: "out", "err", or both if text is NULL. */
+int parse_stream(const char *verb, const char *text, unsigned *ret_streams);
+
 static inline void close_session(nacre_session **session)
 {
     nacre_close(*session, NULL);

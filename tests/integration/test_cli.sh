@@ -734,6 +734,109 @@ case_output_gap() {
 
 # -- wait, input, kill -----------------------------------------------------------------------------
 
+case_recall() {
+    local a b
+    a=$("$nacre" start -- 'seq 1 5000; echo "Error: one" >&2; printf "crlf end\r\n"') || fail "start failed"
+    nacre wait "$a"
+    sleep 0.01
+    b=$("$nacre" start -- 'echo error two; printf "last error"') || fail "start failed"
+    nacre wait "$b"
+    nacre recall error
+    equal "$status" 0
+    equal "$out" "${b:0:8} stdout:1: error two"$'\n'"${b:0:8} stdout:2: last error"
+    nacre recall -i ERROR --id "${a:0:6}"
+    equal "$out" "${a:0:8} stderr:1: Error: one"
+    nacre recall 'end$' --since 1h --all
+    equal "$out" "${a:0:8} stdout:5001: crlf end"
+    nacre recall -F 'end$'
+    equal "$status$out" 1
+    nacre recall --stream out Error
+    equal "$status$out" 1
+    nacre recall --since 2099-01-01 error
+    equal "$status$out" 1
+    nacre recall '^4999$' -C 1
+    equal "$out" "${a:0:8} stdout-4998- 4998"$'\n'"${a:0:8} stdout:4999: 4999"$'\n'"${a:0:8} stdout-5000- 5000"
+    nacre recall '^[24]$' -C 0
+    lines 2
+    nacre recall '^(2|6)$' -C 1
+    equal "$(sed -n 4p "$work/out")" --
+    nacre recall --limit 3 '^\d+$'
+    equal "$(tail -n 1 "$work/out")" '[4997 more matching lines; --limit shows more]'
+    lines 4
+}
+case_recall_lines() {
+    local id
+    id=$("$nacre" start -- 'seq 1 500; seq 1 3 >&2') || fail "start failed"
+    nacre wait "$id"
+    nacre recall --id "$id" --lines 120-121
+    equal "$out" "${id:0:8} stdout:120: 120"$'\n'"${id:0:8} stdout:121: 121"
+    nacre recall --id "$id" --lines -1 --stream out
+    equal "$out" "${id:0:8} stdout:500: 500"
+    nacre recall --id "$id" --lines 2- --stream err
+    lines 2
+    nacre recall --id "$id" --lines 1-
+    lines 503
+    nacre recall --id "$id" --lines 490- 9
+    lines 10
+    nacre recall --id "$id" --lines 501-
+    equal "$status$out" 1
+}
+case_recall_json() {
+    local id
+    id=$("$nacre" start -- 'echo one; printf "caf\303\251 \377 two"; echo three >&2') || fail "start failed"
+    nacre wait "$id"
+    nacre recall --json --limit 1 'o|e'
+    python3 - "$work/out" "$id" <<-'END' || fail "not as expected: $out"
+	import json, sys
+	d = json.load(open(sys.argv[1]))
+	assert d["matches"] == 3 and d["more"] == 2 and d["complete"] is True and d["shells"] == 1, d
+	line, = d["lines"]
+	assert line["id"] == sys.argv[2] and line["text"] == "one" and line["line"] == 1, line
+	assert line["stream"] == "stdout" and line["match"] is True and len(line["session"]) == 32, line
+	END
+    nacre recall --json nothing
+    equal "$status" 1
+    holds "$out" '"matches": 0'
+}
+case_recall_misuse() {
+    nacre run -- 'yes aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab | head -100'
+    nacre recall 'a('
+    equal "$status" 2
+    match "$err" 'parenthesis, at offset 2'
+    nacre recall
+    equal "$status" 2
+    nacre recall --lines 5
+    equal "$status" 2
+    holds "$err" "needs --id"
+    nacre recall x --lines 5-3
+    equal "$status" 2
+    nacre recall x --since soon
+    equal "$status" 2
+    holds "$err" 10m
+    nacre recall x --stream both
+    equal "$status" 2
+    nacre recall x --session 12 --all
+    equal "$status" 2
+    nacre recall -Z x
+    equal "$status" 2
+    nacre recall x --id zzzz
+    equal "$status" 2
+    nacre recall x --id 0123
+    equal "$status" 1
+    nacre recall '(a+)+$'
+    equal "$status" 1
+    holds "$err" "too many steps"
+    nacre recall '(a*)*(?:a*)*[c-d]' --timeout 0.001
+    equal "$status" 124
+    holds "$err" "not done in time"
+}
+case_recall_on_a_terminal() {
+    nacre run -- 'echo some word here'
+    script -qec "env TERM=xterm $nacre recall word" /dev/null | tr -d '\r' >"$work/tty"
+    holds "$(<"$work/tty")" $'some \033[31mword\033[0m here'
+    script -qec "env TERM=xterm NO_COLOR=1 $nacre recall word" /dev/null | tr -d '\r' >"$work/tty"
+    match "$(<"$work/tty")" '^[0-9a-f]{8} stdout:1: some word here$'
+}
 case_wait() {
     local a b begin
     a=$("$nacre" start -- 'sleep 0.3; exit 3') || fail "start failed"

@@ -27,7 +27,7 @@ test-full: ## the whole matrix: users, tiers, sanitizers, denied system calls
 	@scripts/test-full.sh
 
 bench: ## build and run the benchmarks
-	@scripts/deps.sh build
+	@scripts/deps.sh build bench
 	@scripts/build.sh $(BUILD) -Dbench=true
 	@scripts/bench.sh $(BUILD)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, and says which and why.
-# usage: deps.sh [build] [test]
+# usage: deps.sh [build] [test] [bench]
 set -eu
 
 for_build() {
@@ -35,6 +35,12 @@ for_test() {
 	EOF
 }
 
+for_bench() {
+    cat <<-'EOF'
+	ripgrep what a search is compared with
+	EOF
+}
+
 is_installed() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
@@ -45,7 +51,8 @@ list_wanted() {
         case $group in
         build) for_build ;;
         test) for_test ;;
-        *) echo "usage: deps.sh [build] [test]" >&2 && exit 2 ;;
+        bench) for_bench ;;
+        *) echo "usage: deps.sh [build] [test] [bench]" >&2 && exit 2 ;;
         esac
     done
 }

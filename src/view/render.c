@@ -1,26 +1,21 @@
 #include "view/render.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/defs.h"
+#include "view/cut.h"
 #include "view/escape.h"
 #include "view/row.h"
 #include "view/scan.h"
 #include "view/utf8.h"
 
-#define NOTICE      "[... %llu bytes left out ...]"
-#define NOTICE_MAX  (sizeof NOTICE + 20)
 #define SCRATCH_MAX ((size_t)ROW_CELLS_MAX * sizeof(struct cell))
 
 /* A line that waits for another one that is not equal to it. */
 struct held {
-    const char *text; /* NULL: there is none */
-    size_t size;
-    uint64_t line;
-    uint64_t count;
-    char *own; /* room for line_max bytes */
+    struct render_line line; /* its text is NULL: there is none */
+    char *own;               /* room for line_max bytes */
 };
 
 /* The window: the last rows, of which the cursor is in one. `gone` rows under the last one were
@@ -41,6 +36,7 @@ struct render {
     size_t at;       /* the cursor's row, < count, */
     uint64_t column; /* and its column, or ROW_END */
     uint64_t line;   /* the raw number of the line that is being read */
+    uint64_t offset; /* raw bytes up to and with what is being read */
 
     struct held held;
     char *cut; /* room for line_max bytes */
@@ -54,90 +50,65 @@ static struct row *row_at(struct render *r, size_t i)
 
 /* -- Lines on their way out ------------------------------------------------------------------- */
 
-static int give(struct render *r, const char *text, size_t size, uint64_t line, uint64_t count,
-                bool complete)
-{
-    struct render_line out = {text, size, line, count, complete};
-    return r->fn(r->self, &out);
-}
-
 static int give_held(struct render *r)
 {
-    struct held *h = &r->held;
-    const char *text = TAKE_PTR(h->text);
-    return text ? give(r, text, h->size, h->line, h->count, true) : 0;
+    struct render_line line = r->held.line;
+    r->held.line.text = NULL;
+    return line.text ? r->fn(r->self, &line) : 0;
 }
 
 /* The text that is held stays where it is until own_held(). */
-static int give_or_hold(struct render *r, const char *text, size_t size, uint64_t line)
+static int give_or_hold(struct render *r, const struct render_line *line)
 {
-    struct held *h = &r->held;
+    struct render_line *held = &r->held.line;
     if (!r->options.fold)
-        return give(r, text, size, line, 1, true);
-    if (h->text && h->size == size && memcmp(h->text, text, size) == 0) {
-        h->count++;
+        return r->fn(r->self, line);
+    if (held->text && held->size == line->size && memcmp(held->text, line->text, line->size) == 0) {
+        held->count++;
         return 0;
     }
     int e = give_held(r);
-    h->text = text;
-    h->size = size;
-    h->line = line;
-    h->count = 1;
+    *held = *line;
     return e;
 }
 
 static void own_held(struct render *r)
 {
     struct held *h = &r->held;
-    if (h->text && h->text != h->own) {
-        memcpy(h->own, h->text, h->size);
-        h->text = h->own;
+    if (h->line.text && h->line.text != h->own) {
+        memcpy(h->own, h->line.text, h->line.size);
+        h->line.text = h->own;
     }
 }
 
-static size_t back_to_character(const char *s, size_t at)
+/* A line with this text, cut if it is too long. */
+static struct render_line line_of(struct render *r, const struct row_view *view, uint64_t number,
+                                  uint64_t offset)
 {
-    while (at > 0 && ((uint8_t)s[at] & 0xc0) == 0x80)
-        at--;
-    return at;
-}
-
-/* The beginning and the end of a line that is too long, and between them how much is missing. */
-static void cut_line(struct render *r, struct row_view *view)
-{
-    size_t max = r->options.line_max;
-    uint64_t all = view->size + view->lost;
-    char notice[NOTICE_MAX];
-    size_t room = max - (size_t)snprintf(notice, sizeof notice, NOTICE, (unsigned long long)all);
-    size_t head = MIN(room / 2, view->lost > 0 ? view->head : view->size);
-    size_t tail = MIN(room - room / 2, view->size - (view->lost > 0 ? view->head : head));
-    if (head < view->size)
-        head = back_to_character(view->text, head);
-    size_t from = view->size - tail;
-    from += utf8_torn(view->text + from, tail);
-    tail = view->size - from;
-
-    size_t size =
-        (size_t)snprintf(notice, sizeof notice, NOTICE, (unsigned long long)(all - head - tail));
-    memcpy(r->cut, view->text, head);
-    memcpy(r->cut + head, notice, size);
-    memcpy(r->cut + head + size, view->text + from, tail);
-    *view = (struct row_view){.text = r->cut, .size = head + size + tail};
-}
-
-static int give_view(struct render *r, struct row_view *view, uint64_t line)
-{
-    if (view->lost > 0 || view->size > r->options.line_max)
-        cut_line(r, view);
-    return give_or_hold(r, view->size > 0 ? view->text : "", view->size, line);
+    struct render_line line = {
+        .text = view->size > 0 ? view->text : "",
+        .size = view->size,
+        .line = number,
+        .count = 1,
+        .complete = true,
+        .offset = offset,
+    };
+    if (view->lost > 0 || view->size > r->options.line_max) {
+        struct cut cut = {view->text, view->size, view->head, 0, view->lost};
+        line.size = cut_middle(r->cut, r->options.line_max, &cut, &line.lost);
+        line.text = r->cut;
+    }
+    return line;
 }
 
 static int give_row(struct render *r, struct row *row)
 {
     struct row_view view;
     int e = row_show(row, &r->scratch, &view);
-    if (e == 0)
-        e = give_view(r, &view, row->line);
+    if (e == 0) {
+        struct render_line line = line_of(r, &view, row->line, row->offset);
+        e = give_or_hold(r, &line);
+    }
     own_held(r);
     return e;
 }
@@ -149,6 +120,7 @@ static void fresh_row(struct render *r, size_t i)
     struct row *row = row_at(r, i);
     row_clear(row);
     row->line = r->line;
+    row->offset = r->offset;
 }
 
 /* One more row at the bottom; the top one leaves if there are too many. */
@@ -361,13 +333,16 @@ static int pass_lines(struct render *r, const char *s, const char *end)
     while (e == 0 && s < end) {
         const char *stop = memchr(s, '\n', (size_t)(end - s));
         struct row_view view = {.text = s, .size = (size_t)(stop - s)};
-        e = give_view(r, &view, r->line++);
-        if (view.text == r->cut)
+        struct render_line line = line_of(r, &view, r->line++, r->offset);
+        e = give_or_hold(r, &line);
+        if (line.text == r->cut)
             own_held(r);
+        r->offset += view.size + 1;
         s = stop + 1;
     }
     own_held(r);
     row_at(r, 0)->line = r->line;
+    row_at(r, 0)->offset = r->offset;
     return e;
 }
 
@@ -376,6 +351,7 @@ static int feed_line(struct render *r, const char **s, const char *end)
 {
     const char *stop = memchr(*s, '\n', (size_t)(end - *s));
     int e = put(r, *s, (size_t)((stop ? stop : end) - *s));
+    r->offset += (size_t)((stop ? stop + 1 : end) - *s);
     *s = stop ? stop + 1 : end;
     return e == 0 && stop ? newline(r) : e;
 }
@@ -411,6 +387,7 @@ static int feed_odd(struct render *r, const char *s, size_t size, size_t *ret_ta
         r->torn_size = *ret_taken = size;
         return 0;
     }
+    r->offset += *ret_taken;
     if (point == UTF8_INVALID)
         return put(r, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT));
     if (point < ' ' || point == 0x7f)
@@ -428,6 +405,7 @@ static int feed_escape(struct render *r, const char *s, size_t size, size_t *ret
         enum escape_answer answer = escape_feed(&r->escape, (uint8_t)s[n]);
         if (answer == ESCAPE_TEXT)
             break;
+        r->offset++;
         if (answer == ESCAPE_COMMAND)
             e = obey(r);
         else if (answer == ESCAPE_CONTROL)
@@ -446,6 +424,7 @@ static int feed_some(struct render *r, const char *s, size_t size, size_t *ret_t
         return feed_escape(r, s, size, ret_taken);
     if (*s == 0x1b) {
         *ret_taken = escape_colours(s, size);
+        r->offset += *ret_taken;
         return *ret_taken > 0 ? 0 : feed_escape(r, s, size, ret_taken);
     }
     *ret_taken = scan_clean(s, size);
@@ -494,9 +473,9 @@ static int give_last_row(struct render *r)
     int e = row_show(row, &r->scratch, &view);
     if (e < 0 || (view.size == 0 && view.lost == 0))
         return e;
-    if (view.lost > 0 || view.size > r->options.line_max)
-        cut_line(r, &view);
-    return give(r, view.text, view.size, row->line, 1, false);
+    struct render_line line = line_of(r, &view, row->line, row->offset);
+    line.complete = false;
+    return r->fn(r->self, &line);
 }
 
 static void begin(struct render *r)
@@ -509,6 +488,7 @@ static void begin(struct render *r)
     r->at = 0;
     r->column = 0;
     r->line = r->options.first_line;
+    r->offset = 0;
     fresh_row(r, 0);
 }
 

@@ -40,6 +40,8 @@ struct render_line {
     uint64_t line;    /* raw number of the (first) line it shows: the one that began it */
     uint64_t count;   /* lines folded into it, >= 1 */
     bool complete;    /* false: the unfinished last line */
+    uint64_t offset;  /* raw bytes before it, from the first one fed on; never decreases */
+    uint64_t lost;    /* bytes that were left out for line_max: its text says so */
 };
 
 /* A result other than 0 stops the render; feed or finish return it. */

@@ -28,10 +28,11 @@ enum row_kind { ROW_TEXT, ROW_PLAIN, ROW_CELLS };
 
 struct row {
     enum row_kind kind;
-    bool redrawn;  /* something that had been there is gone: trailing spaces are nothing then */
-    uint64_t line; /* for the owner of the row */
-    size_t max;    /* bytes of text; a row in which somebody moved has less if this is a lot */
-    size_t len;    /* bytes, or cells */
+    bool redrawn;    /* something that had been there is gone: trailing spaces are nothing then */
+    uint64_t line;   /* for the owner of the row, */
+    uint64_t offset; /* like this */
+    size_t max;      /* bytes of text; a row in which somebody moved has less if this is a lot */
+    size_t len;      /* bytes, or cells */
 
     /* The forgotten middle lies before unit `head`; 0 if there is none. */
     size_t head;

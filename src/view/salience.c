@@ -1,0 +1,394 @@
+#include "view/salience.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/defs.h"
+
+enum word_kind {
+    PLAIN,
+    COUNTABLE, /* means nothing after "0" or "no"; in capitals it is an error */
+    OPEN,      /* the beginning of a longer word */
+};
+
+/*
+ * Words anywhere in a line, in any case. key is where the four letters begin by which the
+ * prefilter finds the word: the rarest ones.
+ */
+struct word {
+    const char *text;
+    enum salience salience;
+    uint8_t key;
+    enum word_kind kind;
+};
+
+static const struct word words[] = {
+    /* compilers, interpreters, package managers: the message itself */
+    {"error:", SALIENCE_ERROR, 1, PLAIN},
+    {"error[", SALIENCE_ERROR, 1, PLAIN},
+    {"error ts", SALIENCE_ERROR, 1, OPEN},
+    {"error  ", SALIENCE_ERROR, 1, PLAIN}, /* a column of its own: linters */
+    {"err!", SALIENCE_ERROR, 0, PLAIN},
+    {"fatal:", SALIENCE_ERROR, 0, PLAIN},
+    {"fatal error", SALIENCE_ERROR, 0, PLAIN},
+    {"undefined:", SALIENCE_ERROR, 6, PLAIN},
+    {"undefined name", SALIENCE_ERROR, 3, PLAIN},
+    {"undefined variable", SALIENCE_ERROR, 12, PLAIN},
+    {"declared and not used", SALIENCE_ERROR, 0, PLAIN},
+    {"imported and not used", SALIENCE_ERROR, 0, PLAIN},
+    {"missing return", SALIENCE_ERROR, 0, PLAIN},
+    {"cannot use", SALIENCE_ERROR, 1, PLAIN},
+    {"syntax error", SALIENCE_ERROR, 4, PLAIN},
+    {"mismatched types", SALIENCE_ERROR, 1, PLAIN},
+    {"no module named", SALIENCE_ERROR, 5, PLAIN},
+    {"unmet dependencies", SALIENCE_ERROR, 0, PLAIN},
+    {"unable to locate", SALIENCE_ERROR, 0, PLAIN},
+    {"conflict (", SALIENCE_ERROR, 2, PLAIN},
+    /* linkers and make */
+    {"undefined reference", SALIENCE_CAUSE, 11, PLAIN},
+    {"undefined symbol", SALIENCE_CAUSE, 11, PLAIN},
+    {"cannot find", SALIENCE_ERROR, 1, PLAIN},
+    {"multiple definition", SALIENCE_ERROR, 3, PLAIN},
+    {"*** [", SALIENCE_ERROR, 0, PLAIN},
+    {"*** no rule", SALIENCE_ERROR, 1, PLAIN},
+    {"*** missing separator", SALIENCE_ERROR, 1, PLAIN},
+    /* runtimes and test runners */
+    {"traceback (most", SALIENCE_ERROR, 10, PLAIN},
+    {"panicked at", SALIENCE_CAUSE, 2, PLAIN},
+    {"panic:", SALIENCE_CAUSE, 2, PLAIN},
+    {"exception in thread", SALIENCE_CAUSE, 13, PLAIN},
+    {"unhandled", SALIENCE_ERROR, 0, PLAIN},
+    {"uncaught", SALIENCE_ERROR, 1, PLAIN},
+    {"caused by:", SALIENCE_CAUSE, 0, PLAIN},
+    {"assertion", SALIENCE_ERROR, 0, PLAIN},
+    {"assert failed", SALIENCE_ERROR, 0, PLAIN},
+    {"timed out", SALIENCE_ERROR, 1, PLAIN},
+    {"deadlock", SALIENCE_ERROR, 2, PLAIN},
+    /* the system and its shells */
+    {"no such file or directory", SALIENCE_ERROR, 3, PLAIN},
+    {"permission denied", SALIENCE_ERROR, 12, PLAIN},
+    {"command not found", SALIENCE_ERROR, 12, PLAIN},
+    {"not found", SALIENCE_ERROR, 4, PLAIN},
+    {"unbound variable", SALIENCE_ERROR, 0, PLAIN},
+    {"bad substitution", SALIENCE_ERROR, 9, PLAIN},
+    {"bad interpreter", SALIENCE_ERROR, 7, PLAIN},
+    {"segmentation fault", SALIENCE_CAUSE, 1, PLAIN},
+    {"segfault", SALIENCE_CAUSE, 1, PLAIN},
+    {"sigsegv", SALIENCE_CAUSE, 1, PLAIN},
+    {"sigabrt", SALIENCE_CAUSE, 3, PLAIN},
+    {"core dumped", SALIENCE_CAUSE, 6, PLAIN},
+    {"bus error", SALIENCE_CAUSE, 0, PLAIN},
+    {"out of memory", SALIENCE_CAUSE, 7, PLAIN},
+    {"oom-kill", SALIENCE_CAUSE, 2, PLAIN},
+    {"bad_alloc", SALIENCE_CAUSE, 1, PLAIN},
+    {"no space left", SALIENCE_CAUSE, 9, PLAIN},
+    {"connection refused", SALIENCE_ERROR, 12, PLAIN},
+    {"could not", SALIENCE_ERROR, 0, PLAIN},
+    {"couldn't", SALIENCE_ERROR, 3, PLAIN},
+    {"cannot", SALIENCE_MENTION, 1, PLAIN},
+    {"can't", SALIENCE_MENTION, 1, PLAIN},
+    {"unable to", SALIENCE_MENTION, 0, PLAIN},
+    {"does not exist", SALIENCE_ERROR, 9, PLAIN},
+    /* words that may be about anything */
+    {"failed to", SALIENCE_ERROR, 0, PLAIN},
+    {"error", SALIENCE_MENTION, 1, COUNTABLE},
+    {"errors", SALIENCE_MENTION, 1, COUNTABLE},
+    {"fatal", SALIENCE_MENTION, 0, COUNTABLE},
+    {"fail", SALIENCE_MENTION, 0, COUNTABLE},
+    {"failed", SALIENCE_MENTION, 0, COUNTABLE},
+    {"failing", SALIENCE_MENTION, 0, COUNTABLE},
+    {"failure", SALIENCE_MENTION, 0, COUNTABLE},
+    {"failures", SALIENCE_MENTION, 0, COUNTABLE},
+    {"exception", SALIENCE_MENTION, 1, COUNTABLE},
+    {"aborted", SALIENCE_MENTION, 0, COUNTABLE},
+    {"rejected", SALIENCE_MENTION, 0, COUNTABLE},
+    {"killed", SALIENCE_MENTION, 0, COUNTABLE},
+    {"mismatch", SALIENCE_MENTION, 1, COUNTABLE},
+    {"unexpected", SALIENCE_MENTION, 0, PLAIN},
+    {"invalid", SALIENCE_MENTION, 0, COUNTABLE},
+    {"warning", SALIENCE_WARNING, 0, COUNTABLE},
+    {"warnings", SALIENCE_WARNING, 0, COUNTABLE},
+    {"warn", SALIENCE_WARNING, 0, COUNTABLE},
+    {"deprecated", SALIENCE_WARNING, 0, COUNTABLE},
+    {"imported but unused", SALIENCE_WARNING, 13, PLAIN},
+};
+
+/* Beginnings of a line, blanks aside, as they stand. */
+struct beginning {
+    const char *text;
+    enum salience salience;
+};
+
+static const struct beginning beginnings[] = {
+    {"E   ", SALIENCE_CAUSE}, /* pytest */
+    {"E: ", SALIENCE_CAUSE},  /* apt */
+    {"ERROR: ", SALIENCE_CAUSE},
+    {"ERROR ", SALIENCE_CAUSE},
+    {"FAIL: ", SALIENCE_CAUSE},
+    {"FAIL ", SALIENCE_CAUSE},
+    {"FAILED ", SALIENCE_CAUSE},
+    {"FAILED: ", SALIENCE_CAUSE},
+    {"--- FAIL: ", SALIENCE_CAUSE},
+    {"not ok ", SALIENCE_CAUSE},
+    {"npm ERR! ", SALIENCE_ERROR},
+    {"npm error ", SALIENCE_ERROR},
+    {"CMake Error", SALIENCE_CAUSE},
+    {"collect2: error", SALIENCE_ERROR},
+    {"terminate called ", SALIENCE_CAUSE},
+    {"Killed", SALIENCE_CAUSE},
+    {"Aborted", SALIENCE_CAUSE},
+    {"! [", SALIENCE_ERROR},           /* git push */
+    {"\xe2\x97\x8f ", SALIENCE_CAUSE}, /* jest: a black circle */
+    {"\xe2\x9c\x95 ", SALIENCE_CAUSE}, /* a multiplication x */
+    {"\xe2\x9c\x96 ", SALIENCE_CAUSE}, /* a heavy one */
+    {"\xe2\x9c\x97 ", SALIENCE_CAUSE}, /* a ballot x */
+    {"\xc3\x97 ", SALIENCE_CAUSE},     /* a multiplication sign */
+};
+
+/* What begins like this went well, or only names things: words in it mean nothing. */
+static const char *const quiet_beginnings[] = {
+    "ok ",          "PASS",       "--- PASS",     "=== RUN",     "\xe2\x9c\x93",
+    "\xe2\x9c\x94", "Compiling ", "Downloading ", "Downloaded ", "Unpacking ",
+    "Setting up ",  "Get:",       "Selecting ",   "Preparing ",
+};
+
+static const char *const quiet_ends[] = {" ok", " OK", " PASSED", " passed", " Passed", " PASS"};
+
+const char *salience_word(size_t i)
+{
+    return i < ARRAY_SIZE(words) ? words[i].text : NULL;
+}
+
+/* -- The prefilter ------------------------------------------------------------------------------
+ * Every second group of three bytes is looked up, folded to five bits a byte so that case does not
+ * matter. Of the four letters of a key one of the two groups begins at such a place; then the words
+ * with that key are compared. */
+
+static uint32_t fold(uint32_t bytes)
+{
+    return ((bytes & 0x1f) << 10) | ((bytes >> 3) & 0x3e0) | ((bytes >> 16) & 0x1f);
+}
+
+static uint32_t load3(const char *at)
+{
+    return (uint32_t)(uint8_t)at[0] | (uint32_t)(uint8_t)at[1] << 8 |
+           (uint32_t)(uint8_t)at[2] << 16;
+}
+
+_Static_assert(2 * ARRAY_SIZE(words) < SALIENCE_KEYS, "keys have numbers of one byte");
+
+static void add_key(struct salience_filter *f, uint8_t number, uint8_t word, uint8_t back)
+{
+    uint8_t *first = &f->wanted[fold(load3(words[word].text + back))];
+    f->keys[number] = (struct salience_key){.word = word, .back = back, .next = *first};
+    *first = number;
+}
+
+void salience_filter_init(struct salience_filter *filter)
+{
+    memset(filter, 0, sizeof *filter);
+    uint8_t number = 1;
+    for (uint8_t i = 0; i < ARRAY_SIZE(words); i++) {
+        add_key(filter, number++, i, words[i].key);
+        add_key(filter, number++, i, words[i].key + 1);
+        uint8_t letter = (uint8_t)words[i].text[0];
+        filter->next[i] = filter->first[letter];
+        filter->first[letter] = i + 1;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
+        filter->begins[(uint8_t)beginnings[i].text[0]] = true;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static size_t blanks(const char *line, size_t size)
+{
+    size_t n = 0;
+    while (n < size && is_blank(line[n]))
+        n++;
+    return n;
+}
+
+static bool begins(const char *line, size_t size, const char *text)
+{
+    size_t n = strlen(text);
+    return size >= n && memcmp(line, text, n) == 0;
+}
+
+static enum salience beginning_salience(const char *line, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
+        if (line[0] == beginnings[i].text[0] && begins(line, size, beginnings[i].text))
+            return beginnings[i].salience;
+    return SALIENCE_NONE;
+}
+
+/* Whether a word with this key really stands there. */
+static bool stands_there(const struct salience_filter *f, const char *line, size_t size, size_t at)
+{
+    uint8_t number = f->wanted[fold(load3(line + at))];
+    for (; number; number = f->keys[number].next) {
+        const struct salience_key *key = &f->keys[number];
+        const char *text = words[key->word].text;
+        size_t n = strlen(text);
+        if (at >= key->back && size - (at - key->back) >= n &&
+            strncasecmp(line + at - key->back, text, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool salience_possible(const struct salience_filter *f, const char *line, size_t size)
+{
+    size = MIN(size, (size_t)SALIENCE_LOOK);
+    size_t skip = blanks(line, size);
+    if (skip < size && f->begins[(uint8_t)line[skip]] &&
+        beginning_salience(line + skip, size - skip) != SALIENCE_NONE)
+        return true;
+    size_t i = 0;
+    for (; i + 4 <= size; i += 2) {
+        uint32_t bytes;
+        memcpy(&bytes, line + i, sizeof bytes);
+        if (__builtin_expect(f->wanted[fold(bytes)], 0) && stands_there(f, line, size, i))
+            return true;
+    }
+    return i + 3 <= size && stands_there(f, line, size, i);
+}
+
+/* -- The judgement ------------------------------------------------------------------------------
+ */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Characters that make one name of what stands on both sides of them: paths, options, members. */
+static bool is_joint(char c)
+{
+    return c && strchr("-./\\$@", c);
+}
+
+static bool word_begins(const char *line, size_t at)
+{
+    if (at == 0)
+        return true;
+    if (is_word(line[at - 1]))
+        return false;
+    bool dots = at >= 2 && line[at - 1] == '.' && line[at - 2] == '.';
+    return dots || !is_joint(line[at - 1]);
+}
+
+static bool word_ends(const char *line, size_t size, size_t end)
+{
+    if (end >= size || !is_word(line[end - 1]))
+        return true;
+    if (is_word(line[end]) || line[end] == '(')
+        return false;
+    return !(is_joint(line[end]) && end + 1 < size && is_word(line[end + 1]));
+}
+
+/* Whether the word before this place says that there is none of what follows. */
+static bool is_negated(const char *line, size_t at)
+{
+    static const char *const none[] = {"0", "no", "zero", "without", "any", "if", "on", "non"};
+    while (at > 0 && (is_blank(line[at - 1]) || line[at - 1] == '-'))
+        at--;
+    size_t end = at;
+    while (at > 0 && is_word(line[at - 1]))
+        at--;
+    for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+        if (end - at == strlen(none[i]) && strncasecmp(line + at, none[i], end - at) == 0)
+            return true;
+    return false;
+}
+
+/* "errors: 0", "failures=0" */
+static bool is_none_of(const char *line, size_t size, size_t end)
+{
+    if (end < size && (line[end] == ':' || line[end] == '='))
+        end++;
+    else if (line[end - 1] != ':')
+        return false;
+    while (end < size && is_blank(line[end]))
+        end++;
+    return end < size && line[end] == '0' && (end + 1 == size || !is_word(line[end + 1]));
+}
+
+static bool is_shouted(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (islower((unsigned char)text[i]))
+            return false;
+    return true;
+}
+
+static enum salience word_salience(const struct word *word, const char *line, size_t size,
+                                   size_t at)
+{
+    size_t n = strlen(word->text);
+    if (size - at < n || strncasecmp(line + at, word->text, n) != 0 ||
+        (word->kind != OPEN && !word_ends(line, size, at + n)))
+        return SALIENCE_NONE;
+    bool countable = word->kind == COUNTABLE;
+    if ((countable && is_negated(line, at)) || is_none_of(line, size, at + n))
+        return SALIENCE_NONE;
+    if (countable && word->salience == SALIENCE_MENTION && is_shouted(line + at, n))
+        return SALIENCE_ERROR;
+    return word->salience;
+}
+
+/* "ValueError: ...", "java.lang.IllegalStateException": the name of an exception, which says most
+ * where it begins the line. */
+static enum salience exception_salience(const char *line, size_t size, size_t at, bool first)
+{
+    size_t end = at;
+    while (end < size && (is_word(line[end]) || line[end] == '.' || line[end] == '$'))
+        end++;
+    size_t n = end - at;
+    bool named = (n > 5 && memcmp(line + end - 5, "Error", 5) == 0) ||
+                 (n > 9 && memcmp(line + end - 9, "Exception", 9) == 0);
+    if (!named)
+        return SALIENCE_NONE;
+    bool told = end == size || line[end] == ':' || (end + 1 < size && line[end + 1] == '[');
+    return !told ? SALIENCE_NONE : first ? SALIENCE_CAUSE : SALIENCE_ERROR;
+}
+
+static bool is_quiet(const char *line, size_t size)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(quiet_beginnings); i++)
+        if (begins(line, size, quiet_beginnings[i]))
+            return true;
+    for (size_t i = 0; i < ARRAY_SIZE(quiet_ends); i++) {
+        size_t n = strlen(quiet_ends[i]);
+        if (size >= n && memcmp(line + size - n, quiet_ends[i], n) == 0)
+            return true;
+    }
+    return memmem(line, size, " PASSED ", 8) || memmem(line, size, "  Passed  ", 10);
+}
+
+enum salience salience_of(const struct salience_filter *f, const char *line, size_t size)
+{
+    size = MIN(size, (size_t)SALIENCE_LOOK);
+    size_t skip = blanks(line, size);
+    line += skip;
+    size -= skip;
+    if (size == 0 || is_quiet(line, size))
+        return SALIENCE_NONE;
+    enum salience best = beginning_salience(line, size);
+    for (size_t at = 0; at < size && best < SALIENCE_CAUSE; at++) {
+        if (is_blank(line[at]) || !word_begins(line, at))
+            continue;
+        enum salience found = exception_salience(line, size, at, at == 0);
+        best = MAX(best, found);
+        for (uint8_t i = f->first[tolower((uint8_t)line[at])]; i; i = f->next[i - 1]) {
+            found = word_salience(&words[i - 1], line, size, at);
+            best = MAX(best, found);
+        }
+    }
+    return best;
+}

@@ -1,0 +1,53 @@
+/*
+ * Salience: which lines of a log look like the cause of a failure. A line is judged by itself, by
+ * one table of words that compilers, linkers, test runners, package managers, language runtimes
+ * and shells use. It is a guess for choosing what to show; no outcome is ever derived from it.
+ */
+#ifndef NACRE_VIEW_SALIENCE_H
+#define NACRE_VIEW_SALIENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum salience {
+    SALIENCE_NONE,
+    SALIENCE_WARNING, /* says itself that it is none */
+    SALIENCE_MENTION, /* speaks of a failure somewhere */
+    SALIENCE_ERROR,   /* is an error's message */
+    SALIENCE_CAUSE,   /* names what failed: the exception, the test, the signal */
+};
+
+/* Only the beginning of a longer line is looked at. */
+#define SALIENCE_LOOK 1024
+
+#define SALIENCE_KEYS 256
+
+struct salience_key {
+    uint8_t word;
+    uint8_t back; /* how far the word begins before its key */
+    uint8_t next; /* the number of the next key of the same letters; 0 = none */
+};
+
+/* The table of words, prepared for searching. Opaque. */
+struct salience_filter {
+    uint8_t wanted[1 << 15]; /* by three letters: the number of the first key */
+    struct salience_key keys[SALIENCE_KEYS];
+    uint8_t first[256]; /* by the first letter: the number of the first word, from 1 on */
+    uint8_t next[SALIENCE_KEYS];
+    bool begins[256]; /* by the first letter: whether there is such a beginning of lines */
+};
+
+void salience_filter_init(struct salience_filter *filter);
+
+/* Whether a line could have a salience, cheaply: true for some that have none, never false for
+ * one that has. */
+bool salience_possible(const struct salience_filter *filter, const char *line, size_t size);
+
+/* The salience of a rendered line. */
+enum salience salience_of(const struct salience_filter *filter, const char *line, size_t size);
+
+/* The words of the table, for tests: entry i, or NULL behind the last. */
+const char *salience_word(size_t i);
+
+#endif

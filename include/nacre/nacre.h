@@ -14,6 +14,7 @@
 #include <nacre/session.h>
 #include <nacre/settings.h>
 #include <nacre/version.h>
+#include <nacre/view.h>
 #include <nacre/watch.h>
 
 #endif

@@ -15,7 +15,6 @@
 #include "cli/live.h"
 #include "cli/out.h"
 #include "cli/shells.h"
-#include "view/summary.h"
 
 #define JSON_OUTPUT_MAX ((size_t)1 << 20)
 
@@ -54,28 +53,15 @@ static void die_by_signal(int number)
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-struct log_reader {
-    struct live *live;
-    nacre_error error;
-};
-
-static int64_t read_log(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
-                        nacre_piece *ret_piece)
+static int print_summary(struct live *l)
 {
-    struct log_reader *r = self;
-    return nacre_read(r->live->session, &r->live->id, cursor, streams, buf, size, ret_piece,
-                      &r->error);
-}
-
-static int print_summary(struct live *l, const nacre_record *record)
-{
-    struct buf text cleanup_buf;
-    buf_init(&text, SUMMARY_BUDGET + SUMMARY_FRAME_MAX);
-    struct log_reader reader = {.live = l};
-    int r = summary_write(&text, record, SUMMARY_BUDGET, read_log, &reader);
-    if (r < 0)
-        return reader.error.code ? library_failure(&reader.error) : failure("out of memory");
-    fwrite(text.data, 1, text.len, stdout);
+    nacre_error error = NACRE_ERROR_INIT;
+    nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
+    cleanup_free char *text = NULL;
+    options.audience = NACRE_FOR_PEOPLE;
+    if (nacre_summary(l->session, &l->id, &options, &text, NULL, &error) < 0)
+        return library_failure(&error);
+    fputs(text, stdout);
     return STATUS_OK;
 }
 
@@ -184,7 +170,7 @@ static void say_what_was_ended(const struct run_options *o, const nacre_record *
 /* Gives the answer, in the form that was asked for. */
 static int answer(const struct run_options *o, struct live *l, const nacre_record *record)
 {
-    int status = o->summary ? print_summary(l, record)
+    int status = o->summary ? print_summary(l)
                  : o->json  ? print_record(l, record)
                             : explain(l, record);
     if (fflush(stdout) == 0)

@@ -1,218 +1,169 @@
 #include "view/summary.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/defs.h"
 #include "base/err.h"
+#include "view/choose.h"
+#include "view/recall_hint.h"
 #include "view/utf8.h"
 
-#define CHUNK         16384
-#define HEADING_MAX   112 /* the longest heading with three 20-digit numbers */
-#define ELLIPSIS      "\xe2\x80\xa6"
-#define ELLIPSIS_SIZE (sizeof ELLIPSIS - 1)
+#define CHUNK 65536
 
-/* The last bytes of one stream, and which of them are shown. */
-struct part {
-    char *data; /* room for 2 * keep bytes, so that moving them up is rare */
-    size_t len;
+/* The parts that are never left out, and the headings, fit the smallest budget. */
+#define HEADER_MAX 128
+#define NOTICE_MAX 640
+_Static_assert(HEADER_MAX + NOTICE_MAX + 2 * CHOOSE_HEADING <= NACRE_VIEW_BUDGET_MIN,
+               "the smallest budget is large enough");
+
+size_t summary_budget(const nacre_view_options *options)
+{
+    uint64_t bytes = options->tokens > 0 ? options->tokens : options->bytes;
+    if (bytes == 0)
+        return NACRE_VIEW_BUDGET;
+    bytes = MIN(bytes, (uint64_t)NACRE_VIEW_BUDGET_MAX);
+    bytes *= options->tokens > 0 ? NACRE_TOKEN_BYTES : 1;
+    return MIN(bytes, (uint64_t)NACRE_VIEW_BUDGET_MAX);
+}
+
+/* -- Reading ---------------------------------------------------------------------------------- */
+
+struct source {
+    struct salience_filter filter;
+    const nacre_record *record;
     size_t keep;
-    bool torn;      /* data does not begin where the stream or a line does */
-    bool early;     /* what came after data is no longer in the log */
-    size_t start;   /* shown: data from here on, */
-    uint64_t shown; /* so many lines */
+    struct shown *streams;
+    uint64_t end; /* of the log, as the record knew it */
 };
 
-static void part_done(struct part *p)
+static void streams_done(struct shown streams[2])
 {
-    free(p->data);
-}
-
-static int part_init(struct part *p, uint64_t keep)
-{
-    *p = (struct part){.keep = MAX(keep, 1)};
-    p->data = malloc(2 * p->keep);
-    return p->data ? 0 : -ENOMEM;
-}
-
-static void part_take(struct part *p, const char *data, size_t size)
-{
-    if (size > p->keep) {
-        data += size - p->keep;
-        size = p->keep;
-        p->len = 0;
-        p->torn = true;
-    } else if (p->len + size > 2 * p->keep) {
-        size_t stay = p->keep - size;
-        memmove(p->data, p->data + p->len - stay, stay);
-        p->len = stay;
-        p->torn = true;
+    for (int s = 0; s < 2; s++) {
+        collect_free(streams[s].before);
+        collect_free(streams[s].after);
+        choose_done(&streams[s]);
     }
-    memcpy(p->data + p->len, data, size);
-    p->len += size;
 }
 
-/* Nothing from before a gap may be shown as if it stood right before what follows. */
-static void part_gap(struct part *p)
+/* After a gap nothing may be shown as if it stood right behind what was before. A stream that lost
+ * nothing in it goes on; of one that is still being written to that cannot be known. */
+static int begin_after_gap(struct source *from, nacre_stream s)
 {
-    p->len = 0;
-    p->torn = true;
+    const nacre_record *record = from->record;
+    struct shown *stream = &from->streams[s];
+    if (record->dropped_bytes[s] == 0 && record->tree == NACRE_TREE_EMPTY)
+        return 0;
+    collect_free(stream->after);
+    stream->after = NULL;
+    return collect_new(from->keep, from->keep, true, &from->filter, &stream->after);
 }
 
-/* What is kept becomes the last keep bytes, beginning with a character; nothing is shown yet. */
-static void part_finish(struct part *p)
+static int take_piece(struct source *from, const nacre_piece *piece, const char *data, size_t size)
 {
-    size_t extra = p->len > p->keep ? p->len - p->keep : 0;
-    p->torn |= extra > 0;
-    if (p->torn)
-        extra += utf8_torn(p->data + extra, p->len - extra);
-    p->len -= extra;
-    memmove(p->data, p->data + extra, p->len);
-    p->start = p->len;
+    int r = 0;
+    for (int s = 0; r == 0 && s < 2 && piece->gap_bytes > 0; s++)
+        r = begin_after_gap(from, s);
+    struct shown *stream = &from->streams[piece->stream == NACRE_STDERR];
+    return r == 0 ? collect_feed(choose_tail(stream), data, size) : r;
 }
 
 /* Takes in the log up to the end the record knew. */
-static int read_log(struct part parts[2], const nacre_record *record, summary_read_fn *read,
-                    void *self)
+static int read_log(struct source *from, summary_read_fn *read, void *self, uint64_t *ret_seen)
 {
-    char chunk[CHUNK];
+    cleanup_free char *chunk = malloc(CHUNK);
+    if (!chunk)
+        return -ENOMEM;
     nacre_piece piece = {0};
-    uint64_t cursor = 0, seen = 0;
-    uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
-
-    while (seen < end) {
-        int64_t n = read(self, &cursor, NACRE_BOTH, chunk, sizeof chunk, &piece);
+    uint64_t cursor = 0;
+    *ret_seen = 0;
+    while (*ret_seen < from->end) {
+        int64_t n = read(self, &cursor, NACRE_BOTH, chunk, CHUNK, &piece);
         if (n < 0)
             return (int)n;
-        if (n == 0 || piece.offset >= end)
+        if (n == 0 || piece.offset >= from->end)
             break;
-        for (int s = 0; s < 2 && piece.gap_bytes > 0; s++)
-            if (record->dropped_bytes[s] > 0)
-                part_gap(&parts[s]);
-        uint64_t size = MIN((uint64_t)n, end - piece.offset);
-        part_take(&parts[piece.stream == NACRE_STDERR], chunk, size);
-        seen = piece.offset + size;
-    }
-    for (int s = 0; s < 2; s++) {
-        parts[s].early = seen < end && record->dropped_bytes[s] > 0;
-        part_finish(&parts[s]);
+        uint64_t size = MIN((uint64_t)n, from->end - piece.offset);
+        int r = take_piece(from, &piece, chunk, size);
+        if (r < 0)
+            return r;
+        *ret_seen = piece.offset + size;
     }
     return 0;
 }
 
-/* Where the line begins that ends before end. */
-static size_t line_start(const struct part *p, size_t end)
+/* What follows a gap is numbered from the end of the stream, which is known. If the end is not
+ * there, what was read behind the gap has no numbers, and is not used. */
+static int finish_stream(struct shown *stream, bool end_is_there)
 {
-    const char *newline = memrchr(p->data, '\n', end - 1);
-    return newline ? (size_t)(newline - p->data) + 1 : 0;
-}
-
-/* What it costs to show data from one place to another, in which a line begins and ends. */
-static size_t cost(const struct part *p, size_t from, size_t to)
-{
-    size_t size = utf8_clean_size(p->data + from, to - from);
-    if (p->data[to - 1] != '\n')
-        size++;
-    if (from == 0 && p->torn)
-        size += ELLIPSIS_SIZE;
-    return size;
-}
-
-/* Whether what is shown begins inside a line. */
-static bool mid_line(const struct part *p)
-{
-    return p->start > 0 ? p->start < p->len && p->data[p->start - 1] != '\n' : p->torn;
-}
-
-/* Shows more whole lines before those already shown, until there are so many or the room is
- * used up. Returns what they cost. */
-static size_t show_lines(struct part *p, uint64_t lines, size_t room)
-{
-    size_t used = 0;
-    while (p->start > 0 && p->shown < lines) {
-        size_t from = line_start(p, p->start);
-        size_t more = cost(p, from, p->start);
-        if (more > room - used)
-            break;
-        used += more;
-        p->start = from;
-        p->shown++;
-    }
-    return used;
-}
-
-/* Shows the end of the last line, which alone is longer than the room. */
-static size_t show_line_end(struct part *p, size_t room)
-{
-    size_t end = p->len;
-    if (end == 0 || room <= ELLIPSIS_SIZE + 1)
+    int r = collect_finish(stream->before);
+    if (r == 0 && stream->after)
+        r = collect_finish(stream->after);
+    if (r < 0 || !stream->after)
+        return r;
+    struct collect *after = stream->after;
+    uint64_t lines = after->newlines + after->unfinished;
+    if (!end_is_there || after->bytes == 0 || lines > stream->lines ||
+        stream->before->bytes + after->bytes > stream->bytes) {
+        collect_free(after);
+        stream->after = NULL;
         return 0;
-    size_t from = end - MIN(end, room);
-    from = MAX(from, line_start(p, end));
-    from += utf8_torn(p->data + from, end - from);
-
-    size_t size = utf8_clean_size(p->data + from, end - from) + ELLIPSIS_SIZE + 1;
-    while (from < end && size > room) {
-        uint32_t point;
-        size_t length = utf8_next(p->data + from, end - from, &point);
-        length = length > 0 ? length : end - from;
-        size -= utf8_clean_size(p->data + from, length);
-        from += length;
     }
-    if (from == end)
-        return 0;
-    p->start = from;
-    p->shown = 1;
-    return size;
+    stream->line_base = stream->lines - lines;
+    stream->byte_base = stream->bytes - after->bytes;
+    return 0;
 }
 
-static size_t show_safe(struct part *p, uint64_t lines, size_t room)
+static int collect_streams(struct source *from, summary_read_fn *read, void *self)
 {
-    size_t used = show_lines(p, lines, room);
-    return p->shown > 0 ? used : show_line_end(p, room);
+    static const uint64_t safe[] = {
+        [NACRE_STDOUT] = SUMMARY_STDOUT_LINES, [NACRE_STDERR] = SUMMARY_STDERR_LINES};
+    const nacre_record *record = from->record;
+    uint64_t seen = 0;
+    int r = 0;
+    for (int s = 0; r == 0 && s < 2; s++) {
+        struct shown *stream = &from->streams[s];
+        *stream =
+            (struct shown){.lines = record->lines[s], .bytes = record->bytes[s], .safe = safe[s]};
+        r = collect_new(from->keep, from->keep, false, &from->filter, &stream->before);
+    }
+    if (r == 0)
+        r = read_log(from, read, self, &seen);
+    for (int s = 0; r == 0 && s < 2; s++)
+        r = finish_stream(&from->streams[s], seen >= from->end);
+    return r;
 }
 
-/* What whole lines would cost, without showing them. */
-static size_t lines_cost(const struct part *p, uint64_t lines)
+/* -- What was left out ------------------------------------------------------------------------ */
+
+struct omission {
+    uint64_t lines, bytes;
+    uint64_t from, to; /* between the first lines and the last ones */
+};
+
+static struct omission omission_of(const struct shown *s)
 {
-    struct part copy = *p;
-    return show_lines(&copy, lines, SIZE_MAX);
+    struct omission o = {
+        .lines = choose_first_lines(s) + choose_last_lines(s),
+        .bytes = choose_first_bytes(s) + choose_last_bytes(s),
+        .from = choose_first_lines(s) + 1,
+        .to = choose_last_number(s) - 1,
+    };
+    for (size_t i = 0; i < s->cause_count; i++) {
+        o.lines += s->causes[i].end - s->causes[i].number;
+        o.bytes += s->causes[i].end_offset - s->causes[i].offset;
+    }
+    o.lines = s->lines - MIN(o.lines, s->lines);
+    o.bytes = s->bytes - MIN(o.bytes, s->bytes);
+    return o;
 }
 
-/* Chooses what is shown of two streams that do not fit: the safe lines of each, or an equal share
- * of the room if even they do not fit, then more of stderr, then more of stdout. */
-static void choose(struct part parts[2], size_t room)
-{
-    struct part *out = &parts[NACRE_STDOUT], *err = &parts[NACRE_STDERR];
-    size_t need_err = lines_cost(err, SUMMARY_STDERR_LINES);
-    size_t need_out = lines_cost(out, SUMMARY_STDOUT_LINES);
-    size_t half = room / 2;
-    size_t for_err = need_err <= half          ? need_err
-                     : need_out <= room - half ? MIN(need_err, room - need_out)
-                                               : half;
-
-    size_t left = room - show_safe(err, SUMMARY_STDERR_LINES, for_err);
-    left -= show_safe(out, SUMMARY_STDOUT_LINES, MIN(need_out, left));
-    if (err->shown > 0 && !mid_line(err))
-        left -= show_lines(err, UINT64_MAX, left);
-    if (out->shown > 0 && !mid_line(out))
-        show_lines(out, UINT64_MAX, left);
-}
+/* -- Writing ---------------------------------------------------------------------------------- */
 
 static const char *stream_name(nacre_stream s)
 {
     return s == NACRE_STDERR ? "stderr" : "stdout";
-}
-
-static uint64_t hidden_bytes(const struct part *p, const nacre_record *record, nacre_stream s)
-{
-    return record->bytes[s] - MIN((uint64_t)(p->len - p->start), record->bytes[s]);
-}
-
-static uint64_t hidden_lines(const struct part *p, const nacre_record *record, nacre_stream s)
-{
-    return record->lines[s] - MIN(p->shown, record->lines[s]);
 }
 
 /* The status as the first line says it. */
@@ -250,18 +201,30 @@ static int write_header(struct buf *out, const nacre_record *record)
     return r;
 }
 
-/* One process that outlived the command. Its command line is a stranger's text: it stays on
- * this line. */
+/* A stranger's text that stays on its line. */
+static int write_inline(struct buf *out, const char *text, size_t size)
+{
+    int r = 0;
+    while (r == 0 && size > 0) {
+        uint32_t point;
+        size_t n = utf8_next(text, size, &point);
+        bool invalid = n == 0 || point == UTF8_INVALID;
+        bool breaks = point < ' ' || (point >= 0x7f && point < 0xa0) || (point | 1) == 0x2029;
+        n = n > 0 ? n : size;
+        r = invalid ? buf_str(out, UTF8_REPLACEMENT)
+                    : buf_append(out, breaks ? " " : text, breaks ? 1 : n);
+        text += n;
+        size -= n;
+    }
+    return r;
+}
+
+/* One process that outlived the command. */
 static int write_leftover(struct buf *out, const nacre_process *process)
 {
-    char command[sizeof process->command];
-    size_t size = strnlen(process->command, sizeof command);
-    for (size_t i = 0; i < size; i++)
-        command[i] = (unsigned char)process->command[i] < ' ' ? ' ' : process->command[i];
-
     int r = buf_printf(out, "Left running: pid %d (", (int)process->pid);
     if (r == 0)
-        r = utf8_clean(out, command, size);
+        r = write_inline(out, process->command, strnlen(process->command, sizeof process->command));
     if (r == 0)
         r = buf_str(out, ")");
     for (int i = 0; r == 0 && i < NACRE_PORTS_MAX && process->ports[i] != 0; i++)
@@ -269,27 +232,41 @@ static int write_leftover(struct buf *out, const nacre_process *process)
     return r == 0 ? buf_str(out, "\n") : r;
 }
 
-static int write_leftovers(struct buf *out, const nacre_record *record)
+#define MORE_LEFT "Left running: %d more, not named here\n"
+
+/* As many as fit the room, and how many more there are. */
+static int write_leftovers(struct buf *out, const nacre_record *record, size_t room)
 {
     if (record->outcome == NACRE_RUNNING || record->tree == NACRE_TREE_EMPTY)
         return 0;
     if (record->leftover_count == 0)
         return buf_str(out, "Left running: something that could not be named\n");
-    int r = 0;
-    for (int i = 0; r == 0 && i < record->leftover_count; i++)
-        r = write_leftover(out, &record->leftover[i]);
-    if (r == 0 && record->leftover_count == NACRE_LEFTOVER_MAX)
-        r = buf_str(out, "Left running: perhaps more, which are not named here\n");
-    return r;
+    room -= MIN(room, sizeof MORE_LEFT + 10);
+    int i = 0;
+    for (; i < record->leftover_count; i++) {
+        size_t before = out->len;
+        int r = write_leftover(out, &record->leftover[i]);
+        if (r < 0)
+            return r;
+        if (out->len > room) {
+            out->len = before;
+            break;
+        }
+    }
+    if (i < record->leftover_count)
+        return buf_printf(out, MORE_LEFT, record->leftover_count - i);
+    if (record->leftover_count == NACRE_LEFTOVER_MAX)
+        return buf_str(out, "Left running: perhaps more, not named here\n");
+    return 0;
 }
 
-/* "<before>stdout 3 lines (17 bytes), stderr ...": the streams of which there is any. */
+/* "<before>stderr 3 lines (17 bytes), stdout ...": the streams of which there is any. */
 static int write_amounts(struct buf *out, const char *before, const uint64_t lines[2],
                          const uint64_t bytes[2])
 {
     int r = 0;
-    for (int s = 0; s < 2; s++) {
-        if (bytes[s] == 0 || r < 0)
+    for (int s = NACRE_STDERR; s >= 0 && r == 0; s--) {
+        if (bytes[s] == 0)
             continue;
         r = buf_printf(out, "%s%s %llu lines (%llu bytes)", before, stream_name(s),
                        (unsigned long long)lines[s], (unsigned long long)bytes[s]);
@@ -298,133 +275,219 @@ static int write_amounts(struct buf *out, const char *before, const uint64_t lin
     return r;
 }
 
-/* The line that says how much was left out, and how to get it back. */
-static int write_note(struct buf *out, const nacre_record *record, const struct part parts[2])
+static int write_dropped(struct buf *out, const nacre_record *record)
 {
-    uint64_t lines[2], bytes[2];
-    for (int s = 0; s < 2; s++) {
-        lines[s] = hidden_lines(&parts[s], record, s);
-        bytes[s] = hidden_bytes(&parts[s], record, s);
-    }
-    if (bytes[0] == 0 && bytes[1] == 0)
+    if (record->dropped_bytes[0] == 0 && record->dropped_bytes[1] == 0)
         return 0;
-
-    int r = write_amounts(out, "Left out: ", lines, bytes);
-    if (r == 0)
-        r = buf_printf(out, ". Read it with: nacre output %s [--stream out|err]",
-                       nacre_id_short(&record->id).s);
-    if (r == 0 && (record->dropped_bytes[0] > 0 || record->dropped_bytes[1] > 0)) {
-        r = write_amounts(out, ". No longer in the log: ", record->dropped_lines,
+    int r = write_amounts(out, ". No longer in the log: ", record->dropped_lines,
                           record->dropped_bytes);
-        if (r == 0)
-            r = buf_printf(out, ": %s",
-                           record->dropped_errno ? err_text(record->dropped_errno)
-                                                 : "over the quota");
+    if (r == 0)
+        r = buf_printf(out, ": %s",
+                       record->dropped_errno ? err_text(record->dropped_errno) : "over the quota");
+    return r;
+}
+
+/* What the line after the first one says. */
+struct notice {
+    uint64_t lines[2], bytes[2];
+    uint64_t cut; /* lines of which only the middle is missing */
+    struct recall_range ranges[2];
+};
+
+static struct notice notice_of(const struct shown streams[2])
+{
+    struct notice n = {0};
+    for (int s = 0; s < 2; s++) {
+        struct omission o = omission_of(&streams[s]);
+        n.lines[s] = o.lines;
+        n.bytes[s] = o.bytes;
+        n.cut += choose_cut_lines(&streams[s], &n.ranges[s].from, &n.ranges[s].to);
+        if (o.bytes > 0)
+            n.ranges[s] =
+                o.from <= o.to ? (struct recall_range){o.from, o.to} : (struct recall_range){0, 0};
     }
+    return n;
+}
+
+/* How much was left out, and how to get it back. */
+static int write_notice(struct buf *out, const nacre_record *record, const struct notice *n,
+                        nacre_audience audience)
+{
+    bool left_out = n->bytes[0] > 0 || n->bytes[1] > 0;
+    if (!left_out && n->cut == 0)
+        return 0;
+    int r = buf_str(out, "Left out: ");
+    if (r == 0)
+        r = write_amounts(out, "", n->lines, n->bytes);
+    if (r == 0 && n->cut > 0)
+        r = buf_printf(out, "%sthe middle of %llu long %s", left_out ? ", " : "",
+                       (unsigned long long)n->cut, n->cut == 1 ? "line" : "lines");
+    if (r == 0)
+        r = write_dropped(out, record);
+    if (r == 0)
+        r = recall_hint(out, &record->id, n->ranges, audience);
     return r == 0 ? buf_str(out, "\n") : r;
+}
+
+/* No notice about this run is longer than this one. */
+static size_t longest_notice(const nacre_record *record, nacre_audience audience)
+{
+    struct notice n = {.cut = record->lines[0] + record->lines[1]};
+    for (int s = 0; s < 2; s++) {
+        n.lines[s] = record->lines[s];
+        n.bytes[s] = record->bytes[s];
+        if (record->bytes[s] > 0)
+            n.ranges[s] = (struct recall_range){record->lines[s], record->lines[s]};
+    }
+    struct buf text cleanup_buf;
+    buf_init(&text, NOTICE_MAX);
+    return write_notice(&text, record, &n, audience) == 0 ? text.len : NOTICE_MAX;
 }
 
 #define WHOLE_HEADING "--- %s (%llu lines) ---\n"
 
-static size_t whole_heading_size(const nacre_record *record, nacre_stream s)
+static int write_heading(struct buf *out, const struct shown *s, nacre_stream stream,
+                         uint64_t end_lost)
 {
-    return (size_t)snprintf(NULL, 0, WHOLE_HEADING, stream_name(s),
-                            (unsigned long long)record->lines[s]);
-}
-
-static int write_heading(struct buf *out, const nacre_record *record, const struct part *p,
-                         nacre_stream s)
-{
-    const char *name = stream_name(s);
-    unsigned long long all = record->lines[s], shown = p->shown,
-                       hidden = hidden_lines(p, record, s);
-    if (hidden_bytes(p, record, s) == 0)
+    const char *name = stream_name(stream);
+    struct omission o = omission_of(s);
+    unsigned long long all = s->lines, shown = choose_last_lines(s), hidden = o.lines;
+    if (o.bytes == 0 && s->first == 0 && s->cause_count == 0)
         return buf_printf(out, WHOLE_HEADING, name, all);
-    if (p->early)
+    if (end_lost)
         return buf_printf(out, "--- %s (%llu of %llu, the last were not kept) ---\n", name, shown,
                           all);
-    if (s == NACRE_STDERR)
+    if (stream == NACRE_STDERR)
         return buf_printf(out, "--- %s (last %llu of %llu, %llu skipped) ---\n", name, shown, all,
                           hidden);
     return buf_printf(out, "--- %s (last %llu of %llu) ---\n", name, shown, all);
 }
 
-static int write_section(struct buf *out, const nacre_record *record, const struct part *p,
-                         nacre_stream s)
+static int write_first(struct buf *out, const struct shown *s, nacre_stream stream)
 {
-    if (record->bytes[s] == 0)
+    if (s->first == 0)
         return 0;
-    int r = write_heading(out, record, p, s);
-    if (r < 0 || p->start == p->len)
-        return r;
-    if (mid_line(p))
-        r = buf_str(out, ELLIPSIS);
-    if (r == 0)
-        r = utf8_clean(out, p->data + p->start, p->len - p->start);
-    if (r == 0 && p->data[p->len - 1] != '\n')
-        r = buf_str(out, "\n");
+    int r = buf_printf(out, "--- %s (first %llu of %llu) ---\n", stream_name(stream),
+                       (unsigned long long)choose_first_lines(s), (unsigned long long)s->lines);
+    for (size_t i = 0; r == 0 && i < s->first; i++)
+        r = choose_write_line(out, s, &s->before->first, i);
     return r;
 }
 
-/* Decides what is shown, given what the lines around it take if something is left out and if
- * nothing is. */
-static void fit(struct part parts[2], const nacre_record *record, size_t budget, size_t frame,
-                size_t note)
+static int write_causes(struct buf *out, const struct shown *s, nacre_stream stream)
 {
-    size_t whole = frame, cut = frame + note;
-    bool complete = true;
-    for (int s = 0; s < 2; s++) {
-        if (record->bytes[s] == 0)
-            continue;
-        whole += whole_heading_size(record, s) + lines_cost(&parts[s], UINT64_MAX);
-        cut += HEADING_MAX;
-        complete &= parts[s].len == record->bytes[s];
+    if (s->cause_count == 0)
+        return 0;
+    int r = buf_printf(out, "--- %s (likely causes: %zu of %llu) ---\n", stream_name(stream),
+                       s->cause_count, (unsigned long long)choose_cause_total(s));
+    for (size_t i = 0; r == 0 && i < s->cause_count; i++) {
+        const struct chosen_cause *c = &s->causes[i];
+        r = buf_printf(out, "%llu: ", (unsigned long long)c->number);
+        if (r == 0)
+            r = buf_append(out, c->cause->text, c->cause->size);
+        if (r == 0)
+            r = buf_str(out, "\n");
     }
-    if (complete && whole <= budget) {
-        for (int s = 0; s < 2; s++)
-            show_lines(&parts[s], UINT64_MAX, SIZE_MAX);
-        return;
-    }
-    choose(parts, budget > cut ? budget - cut : 0);
+    return r;
 }
 
-static int compose(struct buf *out, const nacre_record *record, size_t budget, struct part parts[2])
+/* Whether the last bytes of the stream are not in the log. */
+static bool end_is_lost(const struct shown *s)
 {
-    struct buf leftovers cleanup_buf, longest_note cleanup_buf;
-    buf_init(&leftovers, SUMMARY_FRAME_MAX);
-    buf_init(&longest_note, SUMMARY_FRAME_MAX);
-    size_t before = out->len;
+    return !s->after && s->before->bytes < s->bytes;
+}
+
+static int write_stream(struct buf *out, const struct shown *s, nacre_stream stream)
+{
+    if (s->bytes == 0)
+        return 0;
+    int r = write_first(out, s, stream);
+    if (r == 0)
+        r = write_causes(out, s, stream);
+    if (r == 0)
+        r = write_heading(out, s, stream, end_is_lost(s));
+    const struct lines *last = &choose_tail(s)->last;
+    for (size_t i = s->last; r == 0 && i < last->count; i++)
+        r = choose_write_line(out, s, last, i);
+    return r;
+}
+
+/* -- All of it -------------------------------------------------------------------------------- */
+
+/* Whether a stream is shown whole in the compact form. */
+static bool is_short(const struct shown *s)
+{
+    return s->before->last.count <= s->safe;
+}
+
+/* Decides what is shown in a room that is for headings and lines, and for the notice if there has
+ * to be one. */
+static int fit(struct shown streams[2], const nacre_view_options *options, size_t room,
+               size_t notice)
+{
+    size_t whole = 0, headings = 0;
+    bool complete = true;
+    for (int s = 0; s < 2; s++) {
+        if (streams[s].bytes == 0)
+            continue;
+        complete = complete && choose_is_complete(&streams[s]) &&
+                   (!options->compact || is_short(&streams[s]));
+        headings += CHOOSE_HEADING;
+    }
+    for (int s = 0; complete && s < 2; s++)
+        if (streams[s].bytes > 0)
+            whole += (size_t)snprintf(NULL, 0, WHOLE_HEADING, stream_name(s),
+                                      (unsigned long long)streams[s].lines) +
+                     choose_whole_cost(&streams[s]);
+    if (!complete || whole > room)
+        return choose(streams, room - MIN(room, headings + notice), options->compact);
+    choose_whole(&streams[0]);
+    choose_whole(&streams[1]);
+    return 0;
+}
+
+static int compose(struct buf *out, const nacre_record *record, const nacre_view_options *options,
+                   struct shown streams[2])
+{
+    struct buf leftovers cleanup_buf;
+    buf_init(&leftovers, NACRE_VIEW_BUDGET_MAX);
+    size_t before = out->len, budget = summary_budget(options);
+    size_t longest = longest_notice(record, options->audience);
     int r = write_header(out, record);
+    size_t frame = out->len - before;
+    size_t spare = budget - frame - longest - 2 * (size_t)CHOOSE_HEADING;
     if (r == 0)
-        r = write_leftovers(&leftovers, record);
+        r = write_leftovers(&leftovers, record, spare / 2);
     if (r == 0)
-        r = write_note(&longest_note, record, parts);
+        r = fit(streams, options, budget - frame - leftovers.len, longest);
     if (r < 0)
         return r;
-
-    fit(parts, record, budget, out->len - before + leftovers.len, longest_note.len);
-    r = write_note(out, record, parts);
+    struct notice notice = notice_of(streams);
+    r = write_notice(out, record, &notice, options->audience);
     if (r == 0)
         r = buf_append(out, leftovers.data, leftovers.len);
     if (r == 0)
-        r = write_section(out, record, &parts[NACRE_STDERR], NACRE_STDERR);
+        r = write_stream(out, &streams[NACRE_STDERR], NACRE_STDERR);
     if (r == 0)
-        r = write_section(out, record, &parts[NACRE_STDOUT], NACRE_STDOUT);
+        r = write_stream(out, &streams[NACRE_STDOUT], NACRE_STDOUT);
     return r;
 }
 
-int summary_write(struct buf *out, const nacre_record *record, size_t budget, summary_read_fn *read,
-                  void *self)
+int summary_write(struct buf *out, const nacre_record *record, const nacre_view_options *options,
+                  summary_read_fn *read, void *self)
 {
-    struct part parts[2] = {0};
-    int r = 0;
-    for (int s = 0; r == 0 && s < 2; s++)
-        r = part_init(&parts[s], MIN((uint64_t)budget, record->bytes[s]));
+    struct shown streams[2] = {0};
+    cleanup_free struct source *from = calloc(1, sizeof *from);
+    if (!from)
+        return -ENOMEM;
+    salience_filter_init(&from->filter);
+    from->record = record;
+    from->keep = summary_budget(options);
+    from->streams = streams;
+    from->end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
+    int r = collect_streams(from, read, self);
     if (r == 0)
-        r = read_log(parts, record, read, self);
-    if (r == 0)
-        r = compose(out, record, budget, parts);
-    part_done(&parts[0]);
-    part_done(&parts[1]);
+        r = compose(out, record, options, streams);
+    streams_done(streams);
     return r;
 }

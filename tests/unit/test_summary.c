@@ -1,128 +1,26 @@
-/* The summary: its first line, what is shown whole, what is cut and how exactly that is said. A
- * fake log in memory stands in for a run directory. */
-#include <errno.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* The summary: its first line, what is shown whole, what is cut and how exactly that is said. */
+#include "fake_log.h"
 
-#include <cmocka.h>
-
+#include "view/choose.h"
+#include "view/frame.h"
 #include "view/summary.h"
-#include "view/utf8.h"
 
-#define SPANS_MAX 64
-
-struct span {
-    nacre_stream stream;
-    const char *data; /* NULL: no longer in the log */
-    size_t size;
-};
-
-struct fake_log {
-    nacre_record record;
-    struct span spans[SPANS_MAX];
-    size_t count;
-    size_t most;    /* bytes given by one read; 0 = as many as asked */
-    int fail_after; /* reads; -1 = never */
-    uint64_t served;
-};
-
-static void log_init(struct fake_log *log)
+static char *summarize_as(struct fake_log *log, const nacre_view_options *options)
 {
-    *log = (struct fake_log){.record = {.size = sizeof log->record,
-                                        .outcome = NACRE_EXITED,
-                                        .tree = NACRE_TREE_EMPTY,
-                                        .exit_code = 0},
-                             .fail_after = -1};
-    static const uint8_t id[16] = {0x1a, 0x2b, 0x3c, 0x4d, 0x5e};
-    memcpy(log->record.id.bytes, id, sizeof id);
-}
-
-static bool unfinished(const struct fake_log *log, nacre_stream stream)
-{
-    for (size_t i = log->count; i > 0; i--) {
-        const struct span *span = &log->spans[i - 1];
-        if (span->stream == stream && span->data)
-            return span->data[span->size - 1] != '\n';
-    }
-    return false;
-}
-
-/* Adds bytes, counting as the keeper does: an unfinished last line counts. */
-static void log_add(struct fake_log *log, nacre_stream stream, const char *data, size_t size)
-{
-    uint64_t newlines = 0;
-    for (size_t i = 0; i < size; i++)
-        newlines += data[i] == '\n';
-    uint64_t *lines = &log->record.lines[stream];
-    *lines -= unfinished(log, stream);
-    *lines += newlines;
-    log->record.bytes[stream] += size;
-    assert_true(log->count < SPANS_MAX);
-    log->spans[log->count++] = (struct span){stream, data, size};
-    *lines += unfinished(log, stream);
-}
-
-static void log_text(struct fake_log *log, nacre_stream stream, const char *text)
-{
-    log_add(log, stream, text, strlen(text));
-}
-
-static void log_drop(struct fake_log *log, nacre_stream stream, size_t bytes, uint64_t lines)
-{
-    log->record.bytes[stream] += bytes;
-    log->record.lines[stream] += lines;
-    log->record.dropped_bytes[stream] += bytes;
-    log->record.dropped_lines[stream] += lines;
-    log->spans[log->count++] = (struct span){stream, NULL, bytes};
-}
-
-static int64_t log_read(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
-                        nacre_piece *ret_piece)
-{
-    struct fake_log *log = self;
-    assert_int_equal(streams, NACRE_BOTH);
-    if (log->fail_after == 0)
-        return -EIO;
-    log->fail_after -= log->fail_after > 0;
-
-    uint64_t offset = 0, gap = 0;
-    for (size_t i = 0; i < log->count; offset += log->spans[i++].size) {
-        const struct span *span = &log->spans[i];
-        if (*cursor >= offset + span->size)
-            continue;
-        if (!span->data) {
-            gap += span->size;
-            *cursor = offset + span->size;
-            continue;
-        }
-        size_t n = MIN(size, span->size - (*cursor - offset));
-        if (log->most > 0)
-            n = MIN(n, log->most);
-        memcpy(buf, span->data + (*cursor - offset), n);
-        *ret_piece =
-            (nacre_piece){.stream = span->stream, .offset = *cursor, .size = n, .gap_bytes = gap};
-        *cursor += n;
-        log->served += n;
-        return (int64_t)n;
-    }
-    return 0;
+    struct buf b cleanup_buf;
+    buf_init(&b, summary_budget(options));
+    assert_int_equal(summary_write(&b, &log->record, options, log_read, log), 0);
+    assert_int_equal(strlen(b.data), b.len);
+    assert_true(is_utf8(b.data));
+    return buf_take(&b);
 }
 
 /* The summary as a string; the caller frees it. */
 static char *summarize(struct fake_log *log, size_t budget)
 {
-    struct buf b cleanup_buf;
-    buf_init(&b, budget + SUMMARY_FRAME_MAX);
-    assert_int_equal(summary_write(&b, &log->record, budget, log_read, log), 0);
-    assert_int_equal(strlen(b.data), b.len);
-    return buf_take(&b);
+    nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
+    options.bytes = budget;
+    return summarize_as(log, &options);
 }
 
 static void expect(struct fake_log *log, size_t budget, const char *expected)
@@ -132,39 +30,82 @@ static void expect(struct fake_log *log, size_t budget, const char *expected)
     free(text);
 }
 
-/* "<prefix><from>\n" to "<prefix><to>\n"; the caller frees it. */
-static char *numbers(const char *prefix, int from, int to)
+/* -- Counting what is shown -------------------------------------------------------------------- */
+
+/* What a summary says about one stream, and what it really shows of it. */
+struct told {
+    unsigned long long first, last, all, left_lines, left_bytes, from, to, causes, cause_total;
+    size_t shown_lines, shown_bytes; /* of lines that are unique, each with its newline */
+};
+
+static const char *after(const char *text, const char *prefix)
 {
-    struct buf b cleanup_buf;
-    buf_init(&b, 1 << 26);
-    for (int i = from; i <= to; i++)
-        assert_int_equal(buf_printf(&b, "%s%d\n", prefix, i), 0);
-    return buf_take(&b);
+    const char *at = strstr(text, prefix);
+    return at ? at + strlen(prefix) : NULL;
 }
 
-static char *repeat(const char *text, size_t times)
+static void read_heading(struct told *t, const char *line, const char *name)
 {
-    size_t size = strlen(text);
-    char *s = malloc(size * times + 1);
-    assert_non_null(s);
-    for (size_t i = 0; i < times; i++)
-        memcpy(s + i * size, text, size);
-    s[size * times] = '\0';
-    return s;
-}
-
-static bool is_utf8(const char *text)
-{
-    for (size_t size = strlen(text); size > 0;) {
-        uint32_t point;
-        size_t n = utf8_next(text, size, &point);
-        if (n == 0 || point == UTF8_INVALID)
-            return false;
-        text += n;
-        size -= n;
+    char stream[8] = "";
+    unsigned long long a, b;
+    if (sscanf(line, "--- %6[a-z] (", stream) != 1 || strcmp(stream, name) != 0)
+        return;
+    const char *body = line + strlen("--- stdout (");
+    if (sscanf(body, "first %llu of %llu", &a, &b) == 2) {
+        t->first = a;
+    } else if (sscanf(body, "last %llu of %llu", &a, &b) == 2) {
+        t->last = a;
+        t->all = b;
+    } else if (sscanf(body, "likely causes: %llu of %llu", &a, &b) == 2) {
+        t->causes = a;
+        t->cause_total = b;
     }
-    return true;
 }
+
+/* Lines of the stream begin with its name; those lifted out, with a number before it. */
+static struct told told_of(const char *text, const char *name)
+{
+    struct told t = {0};
+    char word[16];
+    const char *notice = after(text, "Left out: ");
+    const char *amounts = notice ? strstr(notice, name) : NULL;
+    if (amounts)
+        sscanf(amounts + strlen(name), " %llu lines (%llu bytes)", &t.left_lines, &t.left_bytes);
+    snprintf(word, sizeof word, "%s ", name);
+    for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        read_heading(&t, line, name);
+        size_t digits = strspn(line, "0123456789");
+        const char *body = digits > 0 && line[digits] == ':' ? line + digits + 2 : line;
+        if (strncmp(body, word, strlen(word)) != 0)
+            continue;
+        t.shown_lines++;
+        t.shown_bytes += (size_t)(strchr(body, '\n') + 1 - body);
+    }
+    for (const char *hint = text; (hint = after(hint, "lines: \""));) {
+        unsigned long long from, to;
+        char stream[8] = "";
+        if (sscanf(hint, "%llu-%llu\", stream: \"%6[a-z]\")", &from, &to, stream) == 3 &&
+            strcmp(stream, name) == 0) {
+            t.from = from;
+            t.to = to;
+        }
+    }
+    return t;
+}
+
+/* Everything that is said is exact. */
+static void check_told(const struct told *t, uint64_t lines, uint64_t bytes)
+{
+    assert_int_equal(t->all, lines);
+    assert_int_equal(t->shown_lines, t->first + t->last + t->causes);
+    assert_int_equal(t->left_lines, lines - t->shown_lines);
+    assert_int_equal(t->left_bytes, bytes - t->shown_bytes);
+    assert_int_equal(t->from, t->first + 1);
+    assert_int_equal(t->to, lines - t->last);
+}
+
+/* -- Tests --------------------------------------------------------------------------------------
+ */
 
 static void first_lines(void **state)
 {
@@ -253,50 +194,50 @@ static void the_budget_is_kept_to_the_byte(void **state)
     free(lines);
 }
 
-static void what_does_not_fit_shows_the_safe_lines(void **state)
+static void what_does_not_fit_is_counted_exactly(void **state)
 {
     (void)state;
-    char *out = numbers("out ", 1, 20000), *err = numbers("err ", 1, 3000);
+    char *out = numbers("stdout ", 1, 20000), *err = numbers("stderr ", 1, 3000);
+    for (size_t budget = NACRE_VIEW_BUDGET_MIN; budget < 40000; budget += budget / 7) {
+        struct fake_log log;
+        log_init(&log);
+        log_text(&log, NACRE_STDOUT, out);
+        log_text(&log, NACRE_STDERR, err);
+        char *text = summarize(&log, budget);
+        assert_true(strlen(text) <= budget);
+        struct told o = told_of(text, "stdout"), e = told_of(text, "stderr");
+        check_told(&o, 20000, strlen(out));
+        check_told(&e, 3000, strlen(err));
+        if (budget >= 4096) {
+            assert_true(e.last >= 50);
+            assert_true(o.last >= 20);
+        }
+        assert_string_equal(text + strlen(text) - strlen("stdout 20000\n"), "stdout 20000\n");
+        free(text);
+    }
+    free(out);
+    free(err);
+}
+
+static void the_order_is_header_notice_stderr_stdout(void **state)
+{
+    (void)state;
+    char *out = numbers("stdout ", 1, 5000), *err = numbers("stderr ", 1, 5000);
     struct fake_log log;
     log_init(&log);
     log.record.exit_code = 2;
     log_text(&log, NACRE_STDOUT, out);
     log_text(&log, NACRE_STDERR, err);
-
     char *text = summarize(&log, 10240);
-    assert_true(strlen(text) <= 10240);
-    assert_true(strlen(text) > 9000);
-    unsigned long out_shown, out_all, err_shown, err_all, skipped;
-    const char *e = strstr(text, "--- stderr (last ");
-    const char *o = strstr(text, "--- stdout (last ");
-    assert_non_null(e);
-    assert_non_null(o);
-    assert_true(e < o);
+    assert_memory_equal(text,
+                        "Exit code: 2 | stdout: 5000 lines | stderr: 5000 lines\nLeft out: ", 65);
+    const char *e = strstr(text, "--- stderr (first "), *e2 = strstr(text, "--- stderr (last "),
+               *o = strstr(text, "--- stdout (first "), *o2 = strstr(text, "--- stdout (last ");
+    assert_true(e && e2 && o && o2 && e < e2 && e2 < o && o < o2);
+    unsigned long k, m, skipped;
     assert_int_equal(
-        sscanf(e, "--- stderr (last %lu of %lu, %lu skipped) ---", &err_shown, &err_all, &skipped),
-        3);
-    assert_int_equal(sscanf(o, "--- stdout (last %lu of %lu) ---", &out_shown, &out_all), 2);
-    assert_true(err_shown >= 50);
-    assert_true(out_shown >= 20);
-    assert_int_equal(err_all, 3000);
-    assert_int_equal(out_all, 20000);
-    assert_int_equal(skipped, 3000 - err_shown);
-
-    char first[32], note[256];
-    snprintf(first, sizeof first, " ---\nerr %lu\n", 3000 - err_shown + 1);
-    assert_non_null(strstr(e, first));
-    snprintf(first, sizeof first, " ---\nout %lu\n", 20000 - out_shown + 1);
-    assert_non_null(strstr(o, first));
-    assert_string_equal(text + strlen(text) - strlen("out 20000\n"), "out 20000\n");
-
-    size_t out_bytes = strlen(strchr(o, '\n') + 1);
-    size_t err_bytes = (size_t)(o - (strchr(e, '\n') + 1));
-    snprintf(note, sizeof note,
-             "\nLeft out: stdout %lu lines (%zu bytes), stderr %lu lines (%zu bytes). "
-             "Read it with: nacre output 1a2b3c4d [--stream out|err]\n",
-             out_all - out_shown, strlen(out) - out_bytes, err_all - err_shown,
-             strlen(err) - err_bytes);
-    assert_non_null(strstr(text, note));
+        sscanf(e2, "--- stderr (last %lu of %lu, %lu skipped) ---\n", &k, &m, &skipped), 3);
+    assert_int_equal(skipped, told_of(text, "stderr").left_lines);
     free(text);
     free(out);
     free(err);
@@ -312,7 +253,6 @@ static void a_small_stream_stays_whole_beside_a_large_one(void **state)
     log_text(&log, NACRE_STDERR, "ERROR: real cause\n");
     log_text(&log, NACRE_STDOUT, more);
     char *text = summarize(&log, 10240);
-    assert_true(strlen(text) <= 10240);
     assert_non_null(strstr(text, "\n--- stderr (1 lines) ---\nERROR: real cause\n"));
     assert_non_null(strstr(text, " of 40000) ---\n"));
     free(text);
@@ -320,45 +260,121 @@ static void a_small_stream_stays_whole_beside_a_large_one(void **state)
     free(more);
 }
 
-static void long_lines_shrink_what_is_safe(void **state)
+static void causes_are_lifted_out_of_the_middle(void **state)
 {
     (void)state;
-    char *line = repeat("x", 999);
-    char *lines = malloc(100 * 1000 + 1);
-    for (size_t i = 0; i < 100; i++)
-        snprintf(lines + i * 1000, 1001, "%s\n", line);
+    char *out = numbers("stdout ", 1, 20000), *more = numbers("stdout ", 20002, 40000);
     struct fake_log log;
     log_init(&log);
-    log_text(&log, NACRE_STDERR, lines);
-    log_text(&log, NACRE_STDOUT, lines);
+    log_text(&log, NACRE_STDOUT, out);
+    log_text(&log, NACRE_STDOUT, "stdout ERROR: real cause\n");
+    log_text(&log, NACRE_STDOUT, more);
     char *text = summarize(&log, 10240);
-    assert_true(strlen(text) <= 10240);
-    assert_non_null(strstr(text, "--- stderr (last 4 of 100, 96 skipped) ---\nxx"));
-    assert_non_null(strstr(text, "--- stdout (last 5 of 100) ---\nxx"));
-    assert_non_null(strstr(text, "stdout 95 lines (95000 bytes), stderr 96 lines (96000 bytes)"));
+    assert_non_null(strstr(text, "\n--- stdout (likely causes: 1 of 1) ---\n"
+                                 "20001: stdout ERROR: real cause\n--- stdout (last "));
+    struct told t = told_of(text, "stdout");
+    check_told(&t, 40000, strlen(out) + strlen(more) + strlen("stdout ERROR: real cause\n"));
     free(text);
-    free(lines);
-    free(line);
+    free(out);
+    free(more);
 }
 
-static void one_endless_line_shows_its_end(void **state)
+/* Of many the first and the last are shown, and all are counted; of what is shown anyway none. */
+static void of_many_causes_both_ends_are_shown(void **state)
+{
+    (void)state;
+    struct buf b cleanup_buf;
+    buf_init(&b, 1 << 24);
+    unsigned long long salient = 0;
+    for (int i = 1; i <= 30000; i++) {
+        bool is_error = i % 10 == 0;
+        assert_int_equal(buf_printf(&b, "stdout %d%s\n", i, is_error ? " error: x" : ""), 0);
+        salient += is_error;
+    }
+    struct fake_log log;
+    log_init(&log);
+    log_add(&log, NACRE_STDOUT, b.data, b.len);
+    char *text = summarize(&log, 10240);
+    struct told t = told_of(text, "stdout");
+    check_told(&t, 30000, b.len);
+    unsigned long long in_first = t.first / 10, in_last = t.last / 10 + (t.last % 10 > 0);
+    in_last = 30000 / 10 - (30000 - t.last) / 10;
+    assert_int_equal(t.cause_total, salient - in_first - in_last);
+    assert_true(t.causes >= 8);
+    char low[32], high[32];
+    snprintf(low, sizeof low, "\n%llu: ", (t.first / 10 + 1) * 10);
+    snprintf(high, sizeof high, "\n%llu: ", (30000 - t.last) / 10 * 10);
+    assert_non_null(strstr(text, low));
+    assert_non_null(strstr(text, high));
+    free(text);
+}
+
+static void errors_go_before_warnings(void **state)
+{
+    (void)state;
+    struct buf b cleanup_buf;
+    buf_init(&b, 1 << 24);
+    for (int i = 1; i <= 9000; i++)
+        assert_int_equal(buf_printf(&b, i == 4000 ? "fatal: no cause\n" : "warning: %d\n", i), 0);
+    struct fake_log log;
+    log_init(&log);
+    log_add(&log, NACRE_STDERR, b.data, b.len);
+    char *text = summarize(&log, 2048);
+    assert_non_null(strstr(text, "\n4000: fatal: no cause\n"));
+    free(text);
+}
+
+static void long_lines_are_cut_before_lines_are_dropped(void **state)
+{
+    (void)state;
+    struct buf b cleanup_buf;
+    buf_init(&b, 1 << 24);
+    for (int i = 1; i <= 100; i++)
+        assert_int_equal(buf_printf(&b, "%03d%0900d!\n", i, 0), 0);
+    struct fake_log log;
+    log_init(&log);
+    log_add(&log, NACRE_STDERR, b.data, b.len);
+    log_add(&log, NACRE_STDOUT, b.data, b.len);
+    char *text = summarize(&log, 10240);
+    assert_true(strlen(text) <= 10240);
+    unsigned long k, m, skipped;
+    assert_int_equal(sscanf(strstr(text, "--- stderr (last "),
+                            "--- stderr (last %lu of %lu, %lu skipped)", &k, &m, &skipped),
+                     3);
+    assert_true(k >= 50);
+    assert_int_equal(
+        sscanf(strstr(text, "--- stdout (last "), "--- stdout (last %lu of %lu)", &k, &m), 2);
+    assert_true(k >= 20);
+    assert_non_null(strstr(text, "\n10000"));
+    assert_non_null(strstr(text, " bytes left out ...]"));
+    assert_non_null(strstr(text, "0!\n"));
+    assert_non_null(strstr(text, ", the middle of "));
+    free(text);
+}
+
+static void one_endless_line_shows_both_ends(void **state)
 {
     (void)state;
     char *line = repeat("0123456789", 100000);
     struct fake_log log;
     log_init(&log);
     log_text(&log, NACRE_STDOUT, line);
-    char *text = summarize(&log, 1000);
-    assert_true(strlen(text) <= 1000);
-    char *body = strstr(text, "--- stdout (last 1 of 1) ---\n\xe2\x80\xa6");
+    char *text = summarize(&log, 4096);
+    assert_true(strlen(text) <= 4096);
+    assert_non_null(strstr(text, "\nLeft out: the middle of 1 long line. Get it back with: "
+                                 "recall(id: \"1a2b3c4d\", lines: \"1-1\", stream: \"stdout\")\n"));
+    const char *body = after(text, "--- stdout (1 lines) ---\n");
     assert_non_null(body);
-    body = strchr(body, '\n') + 1 + 3;
-    size_t shown = strlen(body) - 1;
-    assert_true(shown > 300);
-    char note[96];
-    snprintf(note, sizeof note, "Left out: stdout 0 lines (%zu bytes).", strlen(line) - shown);
-    assert_non_null(strstr(text, note));
-    assert_memory_equal(body, line + strlen(line) - shown, shown);
+    unsigned long missing;
+    const char *notice = strstr(body, "[... ");
+    assert_non_null(notice);
+    assert_int_equal(sscanf(notice, "[... %lu bytes left out ...]", &missing), 1);
+    size_t head = (size_t)(notice - body);
+    const char *rest = strchr(notice, ']') + 1;
+    size_t tail = strlen(rest) - 1;
+    assert_int_equal(head + missing + tail, 1000000);
+    assert_memory_equal(body, line, head);
+    assert_memory_equal(rest, line + 1000000 - tail, tail);
     free(text);
     free(line);
 }
@@ -371,23 +387,16 @@ static void no_cut_splits_a_character(void **state)
                                         "\xf0\x9f\x98\x80\xe2\x82\xac\xc3\xa9z"};
     for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
         char *line = repeat(kinds[k], 3000);
-        for (size_t budget = 640; budget < 660; budget++) {
+        for (size_t budget = 1024; budget < 1044; budget++) {
             struct fake_log log;
             log_init(&log);
             log.most = 1 + budget % 7;
             log_text(&log, NACRE_STDOUT, line);
+            log_text(&log, NACRE_STDERR, line);
             char *text = summarize(&log, budget);
-            assert_true(is_utf8(text));
             assert_null(strstr(text, UTF8_REPLACEMENT));
             assert_true(strlen(text) <= budget);
-
-            const char *body = strstr(text, "---\n\xe2\x80\xa6");
-            assert_non_null(body);
-            size_t shown = strlen(body + 7) - 1;
-            assert_true(shown > 0);
-            char note[64];
-            snprintf(note, sizeof note, "stdout 0 lines (%zu bytes).", strlen(line) - shown);
-            assert_non_null(strstr(text, note));
+            assert_non_null(strstr(text, kinds[k]));
             free(text);
         }
         free(line);
@@ -423,26 +432,115 @@ static void invalid_bytes_are_replaced_and_still_fit(void **state)
            "Exit code: 0 | stdout: 2 lines | stderr: 0 lines\n"
            "--- stdout (2 lines) ---\na" UTF8_REPLACEMENT "b\n" UTF8_REPLACEMENT "\n");
 
-    char *noise = repeat("\xff\x80", 4000);
+    char *noise = repeat("\xff\x80", 40000);
     log_init(&log);
     log_text(&log, NACRE_STDOUT, noise);
     char *text = summarize(&log, 10240);
     assert_true(strlen(text) <= 10240);
-    assert_true(is_utf8(text));
-    assert_non_null(strstr(text, "--- stdout (last 1 of 1) ---\n"));
     free(text);
     free(noise);
 }
 
-static void control_characters_stay(void **state)
+static void the_view_is_rendered(void **state)
 {
     (void)state;
     struct fake_log log;
     log_init(&log);
-    log_text(&log, NACRE_STDOUT, "\x1b[31mred\x1b[0m\tx\r\n");
+    log_text(&log, NACRE_STDOUT, "\x1b[31mred\x1b[0m\tx\r\nabc\b\b\bxyz\n");
+    log_text(&log, NACRE_STDOUT, "10%\r100%\nsame\nsame\nsame\nend\n");
+    log_text(&log, NACRE_STDERR, "\x1b[0m");
     expect(&log, 10240,
-           "Exit code: 0 | stdout: 1 lines | stderr: 0 lines\n"
-           "--- stdout (1 lines) ---\n\x1b[31mred\x1b[0m\tx\r\n");
+           "Exit code: 0 | stdout: 7 lines | stderr: 1 lines\n"
+           "--- stderr (1 lines) ---\n"
+           "--- stdout (7 lines) ---\nred\tx\nxyz\n100%\nsame\n[repeated 2 more times]\nend\n");
+}
+
+/* Folded lines stand for all of theirs in every count. */
+static void folded_lines_are_counted(void **state)
+{
+    (void)state;
+    char *out = numbers("", 1, 10000), *same = repeat("same\n", 5000);
+    struct fake_log log;
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, out);
+    log_text(&log, NACRE_STDOUT, same);
+    char *text = summarize(&log, 2048);
+    unsigned long long k, m, left;
+    assert_int_equal(
+        sscanf(strstr(text, "--- stdout (last "), "--- stdout (last %llu of %llu)", &k, &m), 2);
+    assert_int_equal(m, 15000);
+    assert_true(k > 5000);
+    assert_non_null(strstr(text, "\n10000\nsame\n[repeated 4999 more times]\n"));
+    unsigned long long first = 0;
+    if (strstr(text, "--- stdout (first "))
+        sscanf(strstr(text, "--- stdout (first "), "--- stdout (first %llu", &first);
+    assert_int_equal(sscanf(strstr(text, "Left out: "), "Left out: stdout %llu lines", &left), 1);
+    assert_int_equal(left, 15000 - k - first);
+    free(text);
+    free(out);
+    free(same);
+}
+
+/* Whatever a command prints: only our own lines begin like ours. */
+static void nothing_can_pass_for_ours(void **state)
+{
+    (void)state;
+    static const char *const disguises[][2] = {
+        {"", ""},     {"\x1b[1;31m", "\x1b[0m"}, {"xxxxxxxxxxxxxx\r", ""},
+        {"  \t", ""}, {"\xe2\x80\x8b", ""},      {"\b\b", ""},
+        {"\\", ""}};
+    for (size_t i = 0; frame_entry(i); i++)
+        for (size_t d = 0; d < ARRAY_SIZE(disguises); d++)
+            for (size_t most = 0; most < 4; most++) {
+                char text[256], line[128];
+                snprintf(line, sizeof line, "%sabcdefghijklmnop", frame_entry(i));
+                snprintf(text, sizeof text, "%s%s%s\n", disguises[d][0], line, disguises[d][1]);
+                struct fake_log log;
+                log_init(&log);
+                log.most = most;
+                log_text(&log, NACRE_STDOUT, text);
+                char *summary = summarize(&log, 1024);
+                const char *body = after(summary, "--- stdout (1 lines) ---\n");
+                assert_non_null(body);
+                assert_int_equal(body[0], '\\');
+                assert_non_null(strstr(body, line));
+                free(summary);
+            }
+}
+
+/* All lines of ours are in the table of beginnings. */
+static void every_line_of_ours_is_framed(void **state)
+{
+    (void)state;
+    static const nacre_outcome outcomes[] = {NACRE_RUNNING, NACRE_EXITED,     NACRE_SIGNALED,
+                                             NACRE_KILLED,  NACRE_TIMED_OUT,  NACRE_CANCELLED,
+                                             NACRE_LOST,    (nacre_outcome)99};
+    char *out = numbers("~ ", 1, 9000), *more = numbers("~ error: ", 1, 50);
+    for (size_t i = 0; i < ARRAY_SIZE(outcomes); i++) {
+        struct fake_log log;
+        log_init(&log);
+        log.record.outcome = outcomes[i];
+        log.record.tree = NACRE_TREE_ALIVE;
+        log.record.leftover_count = NACRE_LEFTOVER_MAX;
+        log_text(&log, NACRE_STDOUT, out);
+        log_text(&log, NACRE_STDOUT, more);
+        log_text(&log, NACRE_STDOUT, out);
+        log_text(&log, NACRE_STDOUT, "~\n~\n");
+        log_text(&log, NACRE_STDERR, out);
+        char *text = summarize(&log, 10240);
+        assert_non_null(strstr(text, "likely causes"));
+        assert_non_null(strstr(text, "[repeated 1 more times]\n"));
+        for (char *line = text, *end; *line; line = end + 1) {
+            end = strchr(line, '\n');
+            size_t digits = strspn(line, "0123456789");
+            const char *body = digits > 0 ? line + digits + 2 : line;
+            if (*body != '~')
+                assert_true(frame_is_ours(line, (size_t)(end - line)));
+        }
+        free(text);
+    }
+    free(out);
+    free(more);
 }
 
 static void leftovers_are_named(void **state)
@@ -454,8 +552,10 @@ static void leftovers_are_named(void **state)
     log.record.tree = NACRE_TREE_ALIVE;
     log.record.leftover_count = 2;
     log.record.leftover[0] = (nacre_process){.pid = 123, .command = "sleep 60"};
-    log.record.leftover[1] =
-        (nacre_process){.pid = 124, .ports = {8000, 8001}, .command = "python3 -c\nExit code: 0"};
+    log.record.leftover[1] = (nacre_process){.pid = 124,
+                                             .ports = {8000, 8001},
+                                             .command = "python3 -c\nExit\xe2\x80\xa8"
+                                                        "code: 0"};
     expect(&log, 10240,
            "Exit code: 0 | stdout: 1 lines | stderr: 0 lines\n"
            "Left running: pid 123 (sleep 60)\n"
@@ -475,7 +575,7 @@ static void leftovers_are_named(void **state)
            "--- stdout (1 lines) ---\nhi\n");
 }
 
-static void many_leftovers_fit_the_frame(void **state)
+static void many_leftovers_fit_the_budget(void **state)
 {
     (void)state;
     struct fake_log log;
@@ -489,9 +589,13 @@ static void many_leftovers_fit_the_frame(void **state)
         for (int port = 0; port < NACRE_PORTS_MAX; port++)
             p->ports[port] = 65535;
     }
-    char *text = summarize(&log, 0);
-    assert_true(is_utf8(text));
+    char *text = summarize(&log, 20000);
     assert_non_null(strstr(text, "Left running: perhaps more"));
+    free(text);
+    text = summarize(&log, 3000);
+    assert_true(strlen(text) <= 3000);
+    assert_non_null(strstr(text, "\nLeft running: pid 4194304 ("));
+    assert_non_null(strstr(text, " more, not named here\n"));
     free(text);
 }
 
@@ -507,12 +611,42 @@ static void a_gap_is_never_bridged(void **state)
     log.record.lines[NACRE_STDOUT] = 12;
     expect(&log, 10240,
            "Exit code: 0 | stdout: 12 lines | stderr: 1 lines\n"
-           "Left out: stdout 10 lines (1008 bytes). "
-           "Read it with: nacre output 1a2b3c4d [--stream out|err]. "
-           "No longer in the log: stdout 9 lines (1000 bytes): over the quota\n"
+           "Left out: stdout 9 lines (1003 bytes). "
+           "No longer in the log: stdout 9 lines (1000 bytes): over the quota. Get it back with: "
+           "recall(id: \"1a2b3c4d\", lines: \"2-10\", stream: \"stdout\")\n"
            "--- stderr (1 lines) ---\nkept\n"
+           "--- stdout (first 1 of 12) ---\nhead\n"
            "--- stdout (last 2 of 12) ---\n\xe2\x80\xa6"
            "f\ntail\n");
+}
+
+/* Causes have their numbers in the whole stream, also behind a gap; and so has all else. */
+static void numbers_are_right_on_both_sides_of_a_gap(void **state)
+{
+    (void)state;
+    char *a = numbers("stdout ", 1, 999), *b = numbers("stdout ", 1001, 3000),
+         *c = numbers("stdout ", 8001, 9000), *d = numbers("stdout ", 9002, 12000);
+    struct fake_log log;
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, a);
+    log_text(&log, NACRE_STDOUT, "stdout error: early\n");
+    log_text(&log, NACRE_STDOUT, b);
+    log_drop(&log, NACRE_STDOUT, 60000, 5000);
+    log_text(&log, NACRE_STDOUT, c);
+    log_text(&log, NACRE_STDOUT, "stdout error: late\n");
+    log_text(&log, NACRE_STDOUT, d);
+    char *text = summarize(&log, 10240);
+    assert_non_null(strstr(text, "\n1000: stdout error: early\n9001: stdout error: late\n"));
+    struct told t = told_of(text, "stdout");
+    check_told(&t, 12000, log.record.bytes[NACRE_STDOUT]);
+    char first_of_last[48];
+    snprintf(first_of_last, sizeof first_of_last, ") ---\nstdout %llu\n", 12000 - t.last + 1);
+    assert_non_null(strstr(text, first_of_last));
+    free(text);
+    free(a);
+    free(b);
+    free(c);
+    free(d);
 }
 
 static void an_end_that_was_not_kept_is_said(void **state)
@@ -526,7 +660,6 @@ static void an_end_that_was_not_kept_is_said(void **state)
     expect(&log, 10240,
            "Exit code: 0 | stdout: 52 lines | stderr: 0 lines\n"
            "Left out: stdout 50 lines (500 bytes). "
-           "Read it with: nacre output 1a2b3c4d [--stream out|err]. "
            "No longer in the log: stdout 50 lines (500 bytes): No space left on device\n"
            "--- stdout (2 of 52, the last were not kept) ---\none\ntwo\n");
 }
@@ -546,21 +679,102 @@ static void what_came_after_the_record_is_not_shown(void **state)
            "--- stdout (1 lines) ---\nbefore\n");
 }
 
-static void tiny_budgets_keep_the_frame(void **state)
+static void every_budget_is_kept(void **state)
 {
     (void)state;
-    char *lines = numbers("", 1, 1000);
-    for (size_t budget = 0; budget < 800; budget += 13) {
+    char *lines = numbers("error: \xe2\x82\xac ", 1, 1000);
+    char *wide = repeat("0123456789abcdef", 700);
+    for (size_t budget = NACRE_VIEW_BUDGET_MIN; budget < 6000; budget += 13) {
         struct fake_log log;
         log_init(&log);
+        log.record.dropped_errno = ENOSPC;
         log_text(&log, NACRE_STDOUT, lines);
         log_text(&log, NACRE_STDERR, lines);
+        log_text(&log, NACRE_STDERR, wide);
+        log_drop(&log, NACRE_STDERR, 1000, 9);
+        log_drop(&log, NACRE_STDOUT, 1000, 9);
+        log_text(&log, NACRE_STDERR, lines);
+        log_text(&log, NACRE_STDOUT, lines);
         char *text = summarize(&log, budget);
-        assert_memory_equal(text, "Exit code: 0 | stdout: 1000 lines | stderr: 1000 lines\n", 55);
-        assert_non_null(strstr(text, " of 1000"));
+        assert_true(strlen(text) <= budget);
+        assert_memory_equal(
+            text, "Exit code: 0 | stdout: 2009 lines | stderr: 2009 lines\nLeft out:", 64);
+        assert_non_null(strstr(text, "lines: \""));
         free(text);
     }
     free(lines);
+    free(wide);
+}
+
+static void compact_is_the_last_fifty_and_twenty(void **state)
+{
+    (void)state;
+    nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
+    options.compact = 1;
+    char *out = numbers("stdout ", 1, 60), *err = numbers("stderr error: ", 1, 60);
+    struct fake_log log;
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, out);
+    log_text(&log, NACRE_STDERR, err);
+    char *text = summarize_as(&log, &options);
+    struct told o = told_of(text, "stdout"), e = told_of(text, "stderr");
+    check_told(&o, 60, strlen(out));
+    check_told(&e, 60, strlen(err));
+    assert_int_equal(o.last, 20);
+    assert_int_equal(e.last, 50);
+    assert_int_equal(o.first + e.first + o.causes + e.causes, 0);
+    assert_non_null(strstr(text, "--- stderr (last 50 of 60, 10 skipped) ---\nstderr error: 11\n"));
+    assert_non_null(strstr(text, "--- stdout (last 20 of 60) ---\nstdout 41\n"));
+    free(text);
+    free(out);
+    free(err);
+
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, "a\nb\n");
+    text = summarize_as(&log, &options);
+    assert_string_equal(text, "Exit code: 0 | stdout: 2 lines | stderr: 0 lines\n"
+                              "--- stdout (2 lines) ---\na\nb\n");
+    free(text);
+}
+
+static void people_are_told_the_command(void **state)
+{
+    (void)state;
+    nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
+    options.compact = 1;
+    options.audience = NACRE_FOR_PEOPLE;
+    char *out = numbers("", 1, 60);
+    struct fake_log log;
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, out);
+    log_text(&log, NACRE_STDERR, out);
+    char *text = summarize_as(&log, &options);
+    assert_non_null(
+        strstr(text, "\nLeft out: stderr 10 lines (21 bytes), stdout 40 lines (111 bytes). "
+                     "Get it back with: nacre recall --id 1a2b3c4d --lines 1-10 --stream err; "
+                     "nacre recall --id 1a2b3c4d --lines 1-40 --stream out\n"));
+    free(text);
+    free(out);
+}
+
+static void budgets_are_bytes_or_tokens(void **state)
+{
+    (void)state;
+    nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
+    assert_int_equal(summary_budget(&options), 10240);
+    options.bytes = 2000;
+    assert_int_equal(summary_budget(&options), 2000);
+    options.bytes = UINT64_MAX;
+    assert_int_equal(summary_budget(&options), NACRE_VIEW_BUDGET_MAX);
+    options.bytes = 0;
+    options.tokens = 500;
+    assert_int_equal(summary_budget(&options), 2000);
+    options.tokens = UINT64_MAX;
+    assert_int_equal(summary_budget(&options), NACRE_VIEW_BUDGET_MAX);
+    assert_int_equal(nacre_tokens(0), 0);
+    assert_int_equal(nacre_tokens(5), 1);
+    assert_int_equal(nacre_tokens(6), 2);
+    assert_int_equal(nacre_tokens(UINT64_MAX), UINT64_MAX / 4 + 1);
 }
 
 static void a_large_log_is_streamed_through(void **state)
@@ -583,6 +797,7 @@ static void a_large_log_is_streamed_through(void **state)
 static void failures_are_passed_on(void **state)
 {
     (void)state;
+    nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     struct fake_log log;
     log_init(&log);
     log_text(&log, NACRE_STDOUT, "text\n");
@@ -590,11 +805,11 @@ static void failures_are_passed_on(void **state)
     log.fail_after = 1;
     struct buf b cleanup_buf;
     buf_init(&b, 4096);
-    assert_int_equal(summary_write(&b, &log.record, 1024, log_read, &log), -EIO);
+    assert_int_equal(summary_write(&b, &log.record, &options, log_read, &log), -EIO);
 
     log.fail_after = -1;
     b.max = 8;
-    assert_int_equal(summary_write(&b, &log.record, 1024, log_read, &log), -E2BIG);
+    assert_int_equal(summary_write(&b, &log.record, &options, log_read, &log), -E2BIG);
 }
 
 int main(void)
@@ -603,20 +818,31 @@ int main(void)
         cmocka_unit_test(first_lines),
         cmocka_unit_test(what_fits_is_shown_whole),
         cmocka_unit_test(the_budget_is_kept_to_the_byte),
-        cmocka_unit_test(what_does_not_fit_shows_the_safe_lines),
+        cmocka_unit_test(what_does_not_fit_is_counted_exactly),
+        cmocka_unit_test(the_order_is_header_notice_stderr_stdout),
         cmocka_unit_test(a_small_stream_stays_whole_beside_a_large_one),
-        cmocka_unit_test(long_lines_shrink_what_is_safe),
-        cmocka_unit_test(one_endless_line_shows_its_end),
+        cmocka_unit_test(causes_are_lifted_out_of_the_middle),
+        cmocka_unit_test(of_many_causes_both_ends_are_shown),
+        cmocka_unit_test(errors_go_before_warnings),
+        cmocka_unit_test(long_lines_are_cut_before_lines_are_dropped),
+        cmocka_unit_test(one_endless_line_shows_both_ends),
         cmocka_unit_test(no_cut_splits_a_character),
         cmocka_unit_test(characters_across_reads_are_whole),
         cmocka_unit_test(invalid_bytes_are_replaced_and_still_fit),
-        cmocka_unit_test(control_characters_stay),
+        cmocka_unit_test(the_view_is_rendered),
+        cmocka_unit_test(folded_lines_are_counted),
+        cmocka_unit_test(nothing_can_pass_for_ours),
+        cmocka_unit_test(every_line_of_ours_is_framed),
         cmocka_unit_test(leftovers_are_named),
-        cmocka_unit_test(many_leftovers_fit_the_frame),
+        cmocka_unit_test(many_leftovers_fit_the_budget),
         cmocka_unit_test(a_gap_is_never_bridged),
+        cmocka_unit_test(numbers_are_right_on_both_sides_of_a_gap),
         cmocka_unit_test(an_end_that_was_not_kept_is_said),
         cmocka_unit_test(what_came_after_the_record_is_not_shown),
-        cmocka_unit_test(tiny_budgets_keep_the_frame),
+        cmocka_unit_test(every_budget_is_kept),
+        cmocka_unit_test(compact_is_the_last_fifty_and_twenty),
+        cmocka_unit_test(people_are_told_the_command),
+        cmocka_unit_test(budgets_are_bytes_or_tokens),
         cmocka_unit_test(a_large_log_is_streamed_through),
         cmocka_unit_test(failures_are_passed_on),
     };

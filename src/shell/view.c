@@ -1,0 +1,76 @@
+/* What a model sees of a session's shells. */
+#include <nacre/view.h>
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "shell/session.h"
+#include "view/summary.h"
+
+struct log_reader {
+    nacre_session *session;
+    const nacre_id *id;
+    nacre_error *error;
+    bool failed; /* the error says why */
+};
+
+static int64_t read_log(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
+                        nacre_piece *ret_piece)
+{
+    struct log_reader *r = self;
+    int64_t n = nacre_read(r->session, r->id, cursor, streams, buf, size, ret_piece, r->error);
+    r->failed = n < 0;
+    return n;
+}
+
+static int check_options(const nacre_view_options *o, nacre_error *err)
+{
+    if (o->size != sizeof *o)
+        return err_set(err, NACRE_EINVAL,
+                       "the view options have another size: start from NACRE_VIEW_OPTIONS_INIT");
+    if (o->bytes > 0 && o->tokens > 0)
+        return err_set(err, NACRE_EINVAL, "give the budget in bytes or in tokens, not in both");
+    if (summary_budget(o) < NACRE_VIEW_BUDGET_MIN)
+        return err_set(err, NACRE_EINVAL, "the budget is too small: at least %d bytes or %d tokens",
+                       NACRE_VIEW_BUDGET_MIN, NACRE_VIEW_BUDGET_MIN / NACRE_TOKEN_BYTES);
+    return 0;
+}
+
+static int finish(int r, const struct log_reader *reader, struct buf *text, char **ret_text,
+                  nacre_error *err)
+{
+    if (r < 0 && reader->failed)
+        return r;
+    char *result = r == 0 ? buf_take(text) : NULL;
+    if (!result)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    *ret_text = result;
+    return 0;
+}
+
+uint64_t nacre_tokens(uint64_t bytes)
+{
+    return bytes / NACRE_TOKEN_BYTES + (bytes % NACRE_TOKEN_BYTES >= NACRE_TOKEN_BYTES / 2);
+}
+
+int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_options *options,
+                  char **ret_text, nacre_record *ret_record, nacre_error *reterr)
+{
+    static const nacre_view_options defaults = NACRE_VIEW_OPTIONS_INIT;
+    nacre_record own = NACRE_RECORD_INIT;
+    nacre_record *record = ret_record ? ret_record : &own;
+    options = options ? options : &defaults;
+    int r = check_options(options, reterr);
+    if (r == 0)
+        r = nacre_get(session, id, record, reterr);
+    if (r < 0)
+        return r;
+    struct buf text cleanup_buf;
+    buf_init(&text, NACRE_VIEW_BUDGET_MAX);
+    struct log_reader reader = {.session = session, .id = id, .error = reterr};
+    r = finish(summary_write(&text, record, options, read_log, &reader), &reader, &text, ret_text,
+               reterr);
+    nacre_record_done(&own);
+    return r;
+}

@@ -1,0 +1,32 @@
+#include "view/recall_hint.h"
+
+#include <nacre/record.h>
+
+#define TOOL_LINES   "recall(id: \"%s\", lines: \"%llu-%llu\", stream: \"%s\")"
+#define PEOPLE_LINES "nacre recall --id %s --lines %llu-%llu --stream %s"
+
+static int one_range(struct buf *out, const char *id, const struct recall_range *range, int stream,
+                     nacre_audience audience)
+{
+    unsigned long long from = range->from, to = range->to;
+    if (audience == NACRE_FOR_PEOPLE)
+        return buf_printf(out, PEOPLE_LINES, id, from, to, stream == NACRE_STDERR ? "err" : "out");
+    return buf_printf(out, TOOL_LINES, id, from, to, stream == NACRE_STDERR ? "stderr" : "stdout");
+}
+
+int recall_hint(struct buf *out, const nacre_id *id, const struct recall_range ranges[2],
+                nacre_audience audience)
+{
+    nacre_id_text text = nacre_id_short(id);
+    const char *before = ". Get it back with: ";
+    int r = 0;
+    for (int s = NACRE_STDERR; s >= 0 && r == 0; s--) {
+        if (ranges[s].from == 0)
+            continue;
+        r = buf_str(out, before);
+        if (r == 0)
+            r = one_range(out, text.s, &ranges[s], s, audience);
+        before = "; ";
+    }
+    return r;
+}

@@ -33,16 +33,17 @@ typedef enum nacre_audience {
 
 /* Start from NACRE_VIEW_OPTIONS_INIT. */
 typedef struct nacre_view_options {
-    size_t size;     /* sizeof(nacre_view_options) */
-    uint64_t bytes;  /* the budget; 0 = NACRE_VIEW_BUDGET */
-    uint64_t tokens; /* the budget in estimated tokens instead, if > 0; not both */
-    int compact;     /* 1 = of each stream only its last lines: 50 of stderr, 20 of stdout */
+    size_t size;      /* sizeof(nacre_view_options) */
+    uint64_t bytes;   /* the budget; 0 = NACRE_VIEW_BUDGET */
+    uint64_t tokens;  /* the budget in estimated tokens instead, if > 0; not both */
+    int compact;      /* 1 = of each stream only its last lines: 50 of stderr, 20 of stdout */
+    unsigned streams; /* of a read: NACRE_OUT, NACRE_ERR or NACRE_BOTH */
     nacre_audience audience;
 } nacre_view_options;
 
-#define NACRE_VIEW_OPTIONS_INIT                              \
-    {                                                        \
-        sizeof(nacre_view_options), 0, 0, 0, NACRE_FOR_TOOLS \
+#define NACRE_VIEW_OPTIONS_INIT                                                     \
+    {                                                                               \
+        sizeof(nacre_view_options), 0, 0, 0, NACRE_OUT | NACRE_ERR, NACRE_FOR_TOOLS \
     }
 
 /*
@@ -58,6 +59,43 @@ NACRE_API int nacre_summary(nacre_session *session, const nacre_id *id,
 
 /* How many tokens a text of so many bytes is estimated to be: a quarter of them, rounded. */
 NACRE_API uint64_t nacre_tokens(uint64_t bytes);
+
+/*
+ * A place in a shell's output up to which somebody has read, for nacre_view_read(). It starts as
+ * NACRE_POSITION_INIT, has a fixed size, no pointers, and may be stored and copied; what is in it
+ * is nobody's business.
+ */
+typedef struct nacre_position {
+    size_t size; /* sizeof(nacre_position) */
+    uint64_t offset;
+    uint64_t lines[2];
+    uint64_t bytes[2];
+    uint64_t open_offset[2];
+    uint64_t open_size[2];
+    uint64_t open_hash[2];
+} nacre_position;
+
+#define NACRE_POSITION_INIT                                        \
+    {                                                              \
+        sizeof(nacre_position), 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, \
+        {                                                          \
+            0, 0                                                   \
+        }                                                          \
+    }
+
+/*
+ * What is new in a shell's output since *position, in the order it was printed: a line
+ * `[shell <id> — <status>]`, then the new lines, or `(no new output)`. An unfinished last line is
+ * shown as it is; when it has been finished it is shown again only if it changed meanwhile. What
+ * does not fit the budget is left out of the middle, counted, and said how to get back. *position
+ * moves behind what was shown or left out; keep a copy to be able to read the same again.
+ * *ret_text as of nacre_summary(). ret_new, if not NULL, gets 1 if there was new output, else 0.
+ * options may be NULL; compact is ignored. With one stream only, the other one counts as read.
+ * NACRE_EINVAL if the position lies behind all output: it is another shell's.
+ */
+NACRE_API int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *position,
+                              const nacre_view_options *options, char **ret_text, int *ret_new,
+                              nacre_error *reterr);
 
 NACRE_END_DECLS
 

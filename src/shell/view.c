@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "shell/session.h"
+#include "view/read.h"
 #include "view/summary.h"
 
 struct log_reader {
@@ -34,6 +35,8 @@ static int check_options(const nacre_view_options *o, nacre_error *err)
     if (summary_budget(o) < NACRE_VIEW_BUDGET_MIN)
         return err_set(err, NACRE_EINVAL, "the budget is too small: at least %d bytes or %d tokens",
                        NACRE_VIEW_BUDGET_MIN, NACRE_VIEW_BUDGET_MIN / NACRE_TOKEN_BYTES);
+    if (!(o->streams & NACRE_BOTH))
+        return err_set(err, NACRE_EINVAL, "no stream to show");
     return 0;
 }
 
@@ -73,4 +76,49 @@ int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_o
                reterr);
     nacre_record_done(&own);
     return r;
+}
+
+static int check_position(const nacre_position *position, const nacre_record *record,
+                          nacre_error *err)
+{
+    if (position->size != sizeof *position)
+        return err_set(err, NACRE_EINVAL,
+                       "the position has another size: start from NACRE_POSITION_INIT");
+    bool inside = position->offset <= record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
+    for (int s = 0; s < 2; s++)
+        inside = inside && position->open_offset[s] <= position->offset;
+    return inside ? 0
+                  : err_set(err, NACRE_EINVAL, "the position is not one of this shell's output");
+}
+
+int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *position,
+                    const nacre_view_options *options, char **ret_text, int *ret_new,
+                    nacre_error *reterr)
+{
+    static const nacre_view_options defaults = NACRE_VIEW_OPTIONS_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    options = options ? options : &defaults;
+    if (!position)
+        return err_set(reterr, NACRE_EINVAL, "the position is NULL");
+    int r = check_options(options, reterr);
+    if (r == 0)
+        r = nacre_get(session, id, &record, reterr);
+    if (r < 0)
+        return r;
+    struct buf text cleanup_buf;
+    buf_init(&text, NACRE_VIEW_BUDGET_MAX);
+    struct log_reader reader = {.session = session, .id = id, .error = reterr};
+    nacre_position next = *position;
+    bool is_new = false;
+    r = check_position(position, &record, reterr);
+    if (r == 0)
+        r = finish(view_read(&text, &record, &next, options, read_log, &reader, &is_new), &reader,
+                   &text, ret_text, reterr);
+    nacre_record_done(&record);
+    if (r < 0)
+        return r;
+    *position = next;
+    if (ret_new)
+        *ret_new = is_new;
+    return 0;
 }

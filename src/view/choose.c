@@ -52,12 +52,12 @@ static int write_text(struct buf *out, const struct lines *lines, size_t i, size
     return shorter ? frame_write(out, shorter, cut_middle(shorter, limit, &cut, &lost)) : -ENOMEM;
 }
 
-int choose_write_line(struct buf *out, const struct shown *s, const struct lines *lines, size_t i)
+int choose_write_line(struct buf *out, const struct lines *lines, size_t i, size_t limit)
 {
     const struct line *line = &lines->all[i];
     int r = line->torn ? buf_str(out, ELLIPSIS) : 0;
     if (r == 0)
-        r = write_text(out, lines, i, s->limit);
+        r = write_text(out, lines, i, limit);
     if (r == 0)
         r = buf_str(out, "\n");
     if (r == 0 && line->count > 1)

@@ -79,7 +79,7 @@ uint64_t choose_last_number(const struct shown *s);
 uint64_t choose_cause_total(const struct shown *s);
 
 /* Appends line i, cut and framed, with its newline; and what that takes. */
-int choose_write_line(struct buf *out, const struct shown *s, const struct lines *lines, size_t i);
+int choose_write_line(struct buf *out, const struct lines *lines, size_t i, size_t limit);
 size_t choose_line_cost(const struct lines *lines, size_t i, size_t limit);
 
 /* How many of the lines that are shown are cut, and the first and the last of those that are among

@@ -1,10 +1,11 @@
-/* How to get back what a view left out: the call or the command that brings it. */
+/* What a view left out: how much, and the call or the command that brings it back. */
 #ifndef NACRE_VIEW_RECALL_HINT_H
 #define NACRE_VIEW_RECALL_HINT_H
 
 #include <stdint.h>
 
 #include <nacre/id.h>
+#include <nacre/record.h>
 #include <nacre/view.h>
 
 #include "base/buf.h"
@@ -13,6 +14,12 @@
 struct recall_range {
     uint64_t from, to;
 };
+
+const char *recall_stream(nacre_stream stream);
+
+/* Appends "<before>stderr 3 lines (17 bytes), stdout ...": the streams of which there is any. */
+int recall_amounts(struct buf *out, const char *before, const uint64_t lines[2],
+                   const uint64_t bytes[2]);
 
 /* Appends ". Get it back with: ..." for the ranges of stdout and stderr, in this order; nothing if
  * both are none. */

@@ -161,11 +161,6 @@ static struct omission omission_of(const struct shown *s)
 
 /* -- Writing ---------------------------------------------------------------------------------- */
 
-static const char *stream_name(nacre_stream s)
-{
-    return s == NACRE_STDERR ? "stderr" : "stdout";
-}
-
 /* The status as the first line says it. */
 static int write_outcome(struct buf *out, const nacre_record *record)
 {
@@ -260,27 +255,12 @@ static int write_leftovers(struct buf *out, const nacre_record *record, size_t r
     return 0;
 }
 
-/* "<before>stderr 3 lines (17 bytes), stdout ...": the streams of which there is any. */
-static int write_amounts(struct buf *out, const char *before, const uint64_t lines[2],
-                         const uint64_t bytes[2])
-{
-    int r = 0;
-    for (int s = NACRE_STDERR; s >= 0 && r == 0; s--) {
-        if (bytes[s] == 0)
-            continue;
-        r = buf_printf(out, "%s%s %llu lines (%llu bytes)", before, stream_name(s),
-                       (unsigned long long)lines[s], (unsigned long long)bytes[s]);
-        before = ", ";
-    }
-    return r;
-}
-
 static int write_dropped(struct buf *out, const nacre_record *record)
 {
     if (record->dropped_bytes[0] == 0 && record->dropped_bytes[1] == 0)
         return 0;
-    int r = write_amounts(out, ". No longer in the log: ", record->dropped_lines,
-                          record->dropped_bytes);
+    int r = recall_amounts(out, ". No longer in the log: ", record->dropped_lines,
+                           record->dropped_bytes);
     if (r == 0)
         r = buf_printf(out, ": %s",
                        record->dropped_errno ? err_text(record->dropped_errno) : "over the quota");
@@ -318,7 +298,7 @@ static int write_notice(struct buf *out, const nacre_record *record, const struc
         return 0;
     int r = buf_str(out, "Left out: ");
     if (r == 0)
-        r = write_amounts(out, "", n->lines, n->bytes);
+        r = recall_amounts(out, "", n->lines, n->bytes);
     if (r == 0 && n->cut > 0)
         r = buf_printf(out, "%sthe middle of %llu long %s", left_out ? ", " : "",
                        (unsigned long long)n->cut, n->cut == 1 ? "line" : "lines");
@@ -349,7 +329,7 @@ static size_t longest_notice(const nacre_record *record, nacre_audience audience
 static int write_heading(struct buf *out, const struct shown *s, nacre_stream stream,
                          uint64_t end_lost)
 {
-    const char *name = stream_name(stream);
+    const char *name = recall_stream(stream);
     struct omission o = omission_of(s);
     unsigned long long all = s->lines, shown = choose_last_lines(s), hidden = o.lines;
     if (o.bytes == 0 && s->first == 0 && s->cause_count == 0)
@@ -367,10 +347,10 @@ static int write_first(struct buf *out, const struct shown *s, nacre_stream stre
 {
     if (s->first == 0)
         return 0;
-    int r = buf_printf(out, "--- %s (first %llu of %llu) ---\n", stream_name(stream),
+    int r = buf_printf(out, "--- %s (first %llu of %llu) ---\n", recall_stream(stream),
                        (unsigned long long)choose_first_lines(s), (unsigned long long)s->lines);
     for (size_t i = 0; r == 0 && i < s->first; i++)
-        r = choose_write_line(out, s, &s->before->first, i);
+        r = choose_write_line(out, &s->before->first, i, s->limit);
     return r;
 }
 
@@ -378,7 +358,7 @@ static int write_causes(struct buf *out, const struct shown *s, nacre_stream str
 {
     if (s->cause_count == 0)
         return 0;
-    int r = buf_printf(out, "--- %s (likely causes: %zu of %llu) ---\n", stream_name(stream),
+    int r = buf_printf(out, "--- %s (likely causes: %zu of %llu) ---\n", recall_stream(stream),
                        s->cause_count, (unsigned long long)choose_cause_total(s));
     for (size_t i = 0; r == 0 && i < s->cause_count; i++) {
         const struct chosen_cause *c = &s->causes[i];
@@ -408,7 +388,7 @@ static int write_stream(struct buf *out, const struct shown *s, nacre_stream str
         r = write_heading(out, s, stream, end_is_lost(s));
     const struct lines *last = &choose_tail(s)->last;
     for (size_t i = s->last; r == 0 && i < last->count; i++)
-        r = choose_write_line(out, s, last, i);
+        r = choose_write_line(out, last, i, s->limit);
     return r;
 }
 
@@ -436,7 +416,7 @@ static int fit(struct shown streams[2], const nacre_view_options *options, size_
     }
     for (int s = 0; complete && s < 2; s++)
         if (streams[s].bytes > 0)
-            whole += (size_t)snprintf(NULL, 0, WHOLE_HEADING, stream_name(s),
+            whole += (size_t)snprintf(NULL, 0, WHOLE_HEADING, recall_stream(s),
                                       (unsigned long long)streams[s].lines) +
                      choose_whole_cost(&streams[s]);
     if (!complete || whole > room)

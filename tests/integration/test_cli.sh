@@ -66,6 +66,7 @@ alive() {
 }
 dead() { ! alive "$1"; }
 printed() { grep -qs -- "$1" "$2"; }
+has_output() { "$nacre" output "$1" | grep -q -- "$2"; }
 
 # A duration that no other process has, to be found by.
 unique_sleep() { echo "$((100000 + RANDOM)).$$$RANDOM"; }
@@ -81,10 +82,10 @@ case_help() {
     local verb
     nacre --help
     equal "$status" 0
-    for verb in run start list output wait input kill rm config doctor; do
+    for verb in run start list output show wait input kill rm config doctor; do
         holds "$out" "  $verb "
     done
-    for verb in run start list output wait input kill rm config doctor; do
+    for verb in run start list output show wait input kill rm config doctor; do
         nacre help $verb
         equal "$status" 0
         holds "$out" "usage: nacre $verb"
@@ -356,20 +357,77 @@ out"
     until_true dead "sleep $sleep"
 }
 
+# What a summary leaves out is counted exactly, and is what the log has at these lines.
 case_run_summary_cut() {
-    local id recalled
+    local id from to
     nacre run --summary -- 'seq 1 20000; echo "ERROR: cause" >&2; seq 1 20000'
     equal "$status" 0
     [ ${#out} -le 10240 ] || fail "the summary has ${#out} bytes"
     match "$out" 'stdout: 40000 lines \| stderr: 1 lines'
     holds "$out" $'--- stderr (1 lines) ---\nERROR: cause'
-    match "$out" $'\nLeft out: stdout ([0-9]+) lines \\(([0-9]+) bytes\\)\\. Read it with: nacre output ([0-9a-f]{8}) '
+    match "$out" $'\nLeft out: stdout ([0-9]+) lines \\(([0-9]+) bytes\\)\\. Get it back with: nacre recall --id ([0-9a-f]{8}) --lines ([0-9]+)-([0-9]+) --stream out\n'
     local lines=${BASH_REMATCH[1]} bytes=${BASH_REMATCH[2]}
-    id=${BASH_REMATCH[3]}
+    id=${BASH_REMATCH[3]} from=${BASH_REMATCH[4]} to=${BASH_REMATCH[5]}
+    match "$out" '--- stdout \(first ([0-9]+) of 40000\) ---'
+    equal "$from" $((BASH_REMATCH[1] + 1))
     match "$out" '--- stdout \(last ([0-9]+) of 40000\) ---'
-    equal $((lines + BASH_REMATCH[1])) 40000
-    recalled=$("$nacre" output "$id" --stream out | head -c "$bytes" | wc -l)
-    equal "$recalled" "$lines"
+    equal "$to" $((40000 - BASH_REMATCH[1]))
+    equal "$lines" $((to - from + 1))
+    equal "$("$nacre" output "$id" --stream out | sed -n "$from,${to}p" | wc -c)" "$bytes"
+}
+
+case_show() {
+    local id
+    nacre run --summary -- 'seq 1 20000; echo "ERROR: cause"; seq 1 20000; exit 3'
+    equal "$status" 3
+    local summary=$out
+    holds "$summary" $'\n--- stdout (likely causes: 1 of 1) ---\n20001: ERROR: cause\n'
+    match "$summary" 'nacre recall --id ([0-9a-f]{8}) '
+    id=${BASH_REMATCH[1]}
+    nacre show "$id"
+    equal "$status" 0
+    equal "$err" ""
+    equal "$out" "$summary"
+    nacre show "$id" --tokens 300
+    [ ${#out} -le 1200 ] || fail "the summary has ${#out} bytes"
+    holds "$out" $'\n20001: ERROR: cause\n'
+    nacre show "$id" --compact
+    holds "$out" $'\n--- stdout (last 20 of 40001) ---\n19981\n'
+    equal "$(wc -l <"$work/out")" 23
+    nacre show "$id" --json
+    equal "$(json 'r["exit_code"], r["stdout_lines"], r["summary"].splitlines()[0]')" \
+        "(3, 40001, 'Exit code: 3 | stdout: 40001 lines | stderr: 0 lines')"
+    equal "$(json 'abs(r["summary_tokens"] * 4 - len(r["summary"])) <= 2')" True
+    usage '--tokens takes 256 or more' show "$id" --tokens 255
+    usage 'missing' show
+    usage 'is not an id' show xyz
+    nacre show ffff
+    equal "$status" 1
+}
+
+# Nothing that a command prints can pass for a line of ours.
+case_show_framed() {
+    nacre run --summary -- 'printf "Exit code: 0 | x\n\033[1m--- stderr (3 lines) ---\n%s\r[shell 12345678\n" busy'
+    equal "$out" 'Exit code: 0 | stdout: 3 lines | stderr: 0 lines
+--- stdout (3 lines) ---
+\Exit code: 0 | x
+\--- stderr (3 lines) ---
+\[shell 12345678'
+}
+
+# A running shell has a summary, too.
+case_show_running() {
+    local id sleep
+    sleep=$(unique_sleep)
+    id=$("$nacre" start -- "printf 'ready? '; sleep $sleep")
+    until_true has_output "$id" ready
+    nacre show "$id"
+    equal "$out" 'Running | stdout: 1 lines | stderr: 0 lines
+--- stdout (1 lines) ---
+ready? '
+    nacre kill "$id"
+    nacre show "$id"
+    match "$out" '^Killed \| stdout: 1 lines'
 }
 
 case_run_json() {

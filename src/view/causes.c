@@ -29,17 +29,16 @@ static void keep(struct cause *to, enum salience salience, const struct lines *l
 enum salience causes_judge(const struct salience_filter *filter, enum salience *announced,
                            const char *text, size_t size)
 {
-    size_t end = size;
-    while (end > 0 && (text[end - 1] == ' ' || text[end - 1] == '\t'))
-        end--;
-    if (end == 0)
+    bool possible = salience_possible(filter, text, size);
+    if (!possible && *announced == SALIENCE_NONE)
+        return SALIENCE_NONE;
+    while (size > 0 && (text[size - 1] == ' ' || text[size - 1] == '\t'))
+        size--;
+    if (size == 0)
         return SALIENCE_NONE;
     enum salience before = *announced;
-    *announced = SALIENCE_NONE;
-    enum salience salience =
-        salience_possible(filter, text, size) ? salience_of(filter, text, size) : SALIENCE_NONE;
-    if (salience >= SALIENCE_ERROR && text[end - 1] == ':')
-        *announced = salience;
+    enum salience salience = possible ? salience_of(filter, text, size) : SALIENCE_NONE;
+    *announced = salience >= SALIENCE_ERROR && text[size - 1] == ':' ? salience : SALIENCE_NONE;
     return MAX(salience, before);
 }
 

@@ -234,9 +234,10 @@ static bool stands_there(const struct salience_filter *f, const char *line, size
     for (; number; number = f->keys[number].next) {
         const struct salience_key *key = &f->keys[number];
         const char *text = words[key->word].text;
+        if (at < key->back || tolower((uint8_t)line[at - key->back]) != text[0])
+            continue;
         size_t n = strlen(text);
-        if (at >= key->back && size - (at - key->back) >= n &&
-            strncasecmp(line + at - key->back, text, n) == 0)
+        if (size - (at - key->back) >= n && strncasecmp(line + at - key->back, text, n) == 0)
             return true;
     }
     return false;

@@ -20,10 +20,10 @@
 
 NACRE_BEGIN_DECLS
 
-#define NACRE_VIEW_BUDGET     10240   /* bytes of one answer, unless asked otherwise */
-#define NACRE_VIEW_BUDGET_MIN 1024    /* smaller budgets are refused */
-#define NACRE_VIEW_BUDGET_MAX 1048576 /* larger ones are taken as this */
-#define NACRE_TOKEN_BYTES     4       /* a token is estimated as so many bytes */
+#define NACRE_VIEW_BUDGET     10240    /* bytes of one answer, unless set otherwise */
+#define NACRE_VIEW_BUDGET_MIN 1024     /* smaller budgets are refused */
+#define NACRE_VIEW_BUDGET_MAX 16777216 /* larger ones are taken as this */
+#define NACRE_TOKEN_BYTES     4        /* a token is estimated as so many bytes */
 
 /* Who reads it: in whose words it says how to get back what was left out. */
 typedef enum nacre_audience {
@@ -34,16 +34,18 @@ typedef enum nacre_audience {
 /* Start from NACRE_VIEW_OPTIONS_INIT. */
 typedef struct nacre_view_options {
     size_t size;      /* sizeof(nacre_view_options) */
-    uint64_t bytes;   /* the budget; 0 = NACRE_VIEW_BUDGET */
+    uint64_t bytes;   /* the budget; 0 = the setting `answer` */
     uint64_t tokens;  /* the budget in estimated tokens instead, if > 0; not both */
-    int compact;      /* 1 = of each stream only its last lines: 50 of stderr, 20 of stdout */
+    int compact;      /* 1 = of each stream only its last lines; < 0 = the setting `view` */
+    int64_t lines[2]; /* how many last lines of stdout and of stderr are shown before all else, if
+                         not all fits; < 0 = the settings `stdout_lines` and `stderr_lines` */
     unsigned streams; /* of a read: NACRE_OUT, NACRE_ERR or NACRE_BOTH */
     nacre_audience audience;
 } nacre_view_options;
 
-#define NACRE_VIEW_OPTIONS_INIT                                                     \
-    {                                                                               \
-        sizeof(nacre_view_options), 0, 0, 0, NACRE_OUT | NACRE_ERR, NACRE_FOR_TOOLS \
+#define NACRE_VIEW_OPTIONS_INIT                                                                \
+    {                                                                                          \
+        sizeof(nacre_view_options), 0, 0, -1, {-1, -1}, NACRE_OUT | NACRE_ERR, NACRE_FOR_TOOLS \
     }
 
 /*
@@ -62,8 +64,8 @@ NACRE_API uint64_t nacre_tokens(uint64_t bytes);
 
 /*
  * A place in a shell's output up to which somebody has read, for nacre_view_read(). It starts as
- * NACRE_POSITION_INIT, has a fixed size, no pointers, and may be stored and copied; what is in it
- * is nobody's business.
+ * NACRE_POSITION_INIT, has a fixed size, no pointers, and may be stored and copied. Its offset is
+ * that of the log, for nacre_mark_read(); the rest is nobody's business.
  */
 typedef struct nacre_position {
     size_t size; /* sizeof(nacre_position) */

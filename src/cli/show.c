@@ -36,7 +36,7 @@ static int show(const void *options, char **words, UNUSED size_t count)
     nacre_id id;
 
     view.tokens = o->tokens;
-    view.compact = o->compact;
+    view.compact = o->compact ? 1 : -1;
     view.audience = NACRE_FOR_PEOPLE;
     if (o->tokens > 0 && o->tokens < NACRE_VIEW_BUDGET_MIN / NACRE_TOKEN_BYTES)
         return usage_error("show: --tokens takes %d or more",

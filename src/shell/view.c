@@ -57,14 +57,38 @@ uint64_t nacre_tokens(uint64_t bytes)
     return bytes / NACRE_TOKEN_BYTES + (bytes % NACRE_TOKEN_BYTES >= NACRE_TOKEN_BYTES / 2);
 }
 
+/* The options with what they leave open filled in from the session's settings. */
+static int resolve(const nacre_session *session, const nacre_view_options *options,
+                   nacre_view_options *ret, nacre_error *err)
+{
+    static const nacre_view_options defaults = NACRE_VIEW_OPTIONS_INIT;
+    static const nacre_setting lines[] = {
+        [NACRE_STDOUT] = NACRE_SETTING_STDOUT_LINES,
+        [NACRE_STDERR] = NACRE_SETTING_STDERR_LINES,
+    };
+    int r = session_check(session, err);
+    if (r == 0)
+        r = check_options(options ? options : &defaults, err);
+    if (r < 0)
+        return r;
+    *ret = options ? *options : defaults;
+    if (ret->bytes == 0 && ret->tokens == 0)
+        ret->bytes = (uint64_t)session_setting(session, NACRE_SETTING_ANSWER);
+    if (ret->compact < 0)
+        ret->compact = session_setting(session, NACRE_SETTING_VIEW) == NACRE_VIEW_COMPACT;
+    for (int s = 0; s < 2; s++)
+        if (ret->lines[s] < 0)
+            ret->lines[s] = session_setting(session, lines[s]);
+    return 0;
+}
+
 int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_options *options,
                   char **ret_text, nacre_record *ret_record, nacre_error *reterr)
 {
-    static const nacre_view_options defaults = NACRE_VIEW_OPTIONS_INIT;
     nacre_record own = NACRE_RECORD_INIT;
     nacre_record *record = ret_record ? ret_record : &own;
-    options = options ? options : &defaults;
-    int r = check_options(options, reterr);
+    nacre_view_options view;
+    int r = resolve(session, options, &view, reterr);
     if (r == 0)
         r = nacre_get(session, id, record, reterr);
     if (r < 0)
@@ -72,7 +96,7 @@ int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_o
     struct buf text cleanup_buf;
     buf_init(&text, NACRE_VIEW_BUDGET_MAX);
     struct log_reader reader = {.session = session, .id = id, .error = reterr};
-    r = finish(summary_write(&text, record, options, read_log, &reader), &reader, &text, ret_text,
+    r = finish(summary_write(&text, record, &view, read_log, &reader), &reader, &text, ret_text,
                reterr);
     nacre_record_done(&own);
     return r;
@@ -95,12 +119,11 @@ int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *
                     const nacre_view_options *options, char **ret_text, int *ret_new,
                     nacre_error *reterr)
 {
-    static const nacre_view_options defaults = NACRE_VIEW_OPTIONS_INIT;
     nacre_record record = NACRE_RECORD_INIT;
-    options = options ? options : &defaults;
+    nacre_view_options view;
     if (!position)
         return err_set(reterr, NACRE_EINVAL, "the position is NULL");
-    int r = check_options(options, reterr);
+    int r = resolve(session, options, &view, reterr);
     if (r == 0)
         r = nacre_get(session, id, &record, reterr);
     if (r < 0)
@@ -109,11 +132,12 @@ int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *
     buf_init(&text, NACRE_VIEW_BUDGET_MAX);
     struct log_reader reader = {.session = session, .id = id, .error = reterr};
     nacre_position next = *position;
+    uint64_t unread = (uint64_t)session_setting(session, NACRE_SETTING_UNREAD);
     bool is_new = false;
     r = check_position(position, &record, reterr);
     if (r == 0)
-        r = finish(view_read(&text, &record, &next, options, read_log, &reader, &is_new), &reader,
-                   &text, ret_text, reterr);
+        r = finish(view_read(&text, &record, &next, &view, unread, read_log, &reader, &is_new),
+                   &reader, &text, ret_text, reterr);
     nacre_record_done(&record);
     if (r < 0)
         return r;

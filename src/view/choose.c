@@ -346,8 +346,8 @@ static void forget_causes(struct shown *s, const struct lines *lines, size_t fro
 {
     enum salience announced = SALIENCE_NONE;
     for (size_t i = from - (from > 0); i < to; i++) {
-        enum salience salience =
-            causes_judge(s->before->filter, &announced, lines_text(lines, i), lines->all[i].size);
+        enum salience salience = causes_judge(s->before->options.filter, &announced,
+                                              lines_text(lines, i), lines->all[i].size);
         if (i >= from)
             s->degrees[salience]--;
     }

@@ -10,7 +10,7 @@ static void look(const struct collect *c, struct causes *causes, const struct li
                  size_t i)
 {
     bool next = i + 1 < lines->count;
-    causes_look(causes, c->filter, lines, i,
+    causes_look(causes, c->options.filter, lines, i,
                 next ? lines->all[i + 1].number : c->newlines + c->unfinished + 1,
                 next ? lines->all[i + 1].offset : c->bytes);
 }
@@ -21,7 +21,8 @@ static void evict(struct collect *c)
     size_t n = 0;
     for (size_t cost = c->last.cost; n + 1 < c->last.count; n++) {
         cost -= c->last.all[n].size + 1;
-        if (cost < c->keep || c->last.count - n <= COLLECT_LEAST)
+        if (cost < c->options.keep ||
+            (c->last.count - n <= c->options.least && cost < COLLECT_MOST))
             break;
         if (c->evicted + n >= c->first.count)
             look(c, &c->causes, &c->last, n);
@@ -39,31 +40,35 @@ void collect_look(const struct collect *c, size_t first, size_t last, struct cau
         look(c, at_last, &c->last, i);
 }
 
+static bool is_full(const struct collect *c)
+{
+    size_t keep = MAX(c->options.keep, COLLECT_MOST);
+    return c->last.cost > 2 * c->options.keep &&
+           (c->last.count > 2 * c->options.least || c->last.cost > 2 * keep);
+}
+
 static int take_line(void *self, const struct render_line *line)
 {
     struct collect *c = self;
-    bool torn = c->begins_torn && c->evicted == 0 && c->last.count == 0;
-    if (!c->first_full && c->first.cost + line->size + 1 > c->keep)
+    bool torn = c->options.torn && c->evicted == 0 && c->last.count == 0;
+    if (!c->first_full && c->first.cost + line->size + 1 > c->options.keep)
         c->first_full = true;
     int r = c->first_full ? 0 : lines_add(&c->first, line, torn);
     if (r == 0)
         r = lines_add(&c->last, line, torn);
-    if (r == 0 && c->last.cost > 2 * c->keep && c->last.count > 2 * COLLECT_LEAST)
+    if (r == 0 && is_full(c))
         evict(c);
     return r;
 }
 
-int collect_new(size_t keep, size_t line_max, bool begins_torn,
-                const struct salience_filter *filter, struct collect **ret)
+int collect_new(const struct collect_options *options, struct collect **ret)
 {
-    struct render_options options = {.first_line = 1, .line_max = line_max, .fold = true};
+    struct render_options render = {.first_line = 1, .line_max = options->line_max, .fold = true};
     struct collect *c = calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
-    c->keep = keep;
-    c->begins_torn = begins_torn;
-    c->filter = filter;
-    int r = render_new(&options, take_line, c, &c->render);
+    c->options = *options;
+    int r = render_new(&render, take_line, c, &c->render);
     if (r < 0) {
         collect_free(c);
         return r;

@@ -14,26 +14,30 @@
 #include "view/lines.h"
 #include "view/render.h"
 
-#define COLLECT_LEAST 64 /* lines that stay of the end, however long they are */
+#define COLLECT_MOST ((size_t)4 << 20) /* cost of the last lines, however many shall stay */
+
+struct collect_options {
+    size_t keep;     /* cost of what stays of either end, at least */
+    size_t least;    /* lines that stay of the end, however long they are, up to COLLECT_MOST */
+    size_t line_max; /* as for a render */
+    bool torn;       /* nobody knows what stood right before it */
+    const struct salience_filter *filter; /* borrowed */
+};
 
 struct collect {
     struct render *render;
-    size_t keep;              /* cost of what stays of either end, at least */
-    bool begins_torn;         /* nobody knows what stood right before it */
+    struct collect_options options;
     struct lines first;       /* up to keep, */
     bool first_full;          /* and there are more */
-    struct lines last;        /* at least keep and COLLECT_LEAST lines, if there are */
+    struct lines last;        /* at least keep, and so many lines, if there are */
     uint64_t evicted;         /* lines that are no longer in last */
     struct causes causes;     /* among those of them that are not in first, either */
     uint64_t bytes, newlines; /* raw, all of it */
     bool unfinished;          /* no newline at its end */
-    const struct salience_filter *filter;
 };
 
-/* Keeps either end up to a cost in bytes; line_max as for a render. Borrows the filter. 0 or
- * -ENOMEM. */
-int collect_new(size_t keep, size_t line_max, bool begins_torn,
-                const struct salience_filter *filter, struct collect **ret);
+/* 0 or -ENOMEM. */
+int collect_new(const struct collect_options *options, struct collect **ret);
 void collect_free(struct collect *c);
 
 /* 0 or -ENOMEM. */

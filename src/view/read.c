@@ -47,6 +47,7 @@ struct reading {
     const nacre_record *record;
     const nacre_position *from;
     unsigned streams;
+    uint64_t unread;      /* bytes that are read at once */
     uint64_t end;         /* of the log, as the record knew it */
     struct part parts[2]; /* before and after what was not read */
     int last;             /* the part that reaches the end */
@@ -177,9 +178,9 @@ static int read_until(struct reading *r, uint64_t *cursor, uint64_t end, summary
 static int read_parts(struct reading *r, summary_read_fn *read, void *self)
 {
     uint64_t cursor = MIN(begin_of(r, 0), begin_of(r, 1));
-    uint64_t half = READ_UNREAD / 2, from = r->from->offset;
+    uint64_t half = r->unread / 2, from = r->from->offset;
     int e = part_begin(&r->parts[0], r->line_max, false);
-    if (e == 0 && r->end - from > READ_UNREAD) {
+    if (e == 0 && r->end - from > r->unread) {
         e = read_until(r, &cursor, from + half, read, self);
         cursor = r->end - half;
         if (e == 0)
@@ -431,7 +432,8 @@ static void move_position(const struct reading *r, nacre_position *position)
 }
 
 int view_read(struct buf *out, const nacre_record *record, nacre_position *position,
-              const nacre_view_options *options, summary_read_fn *read, void *self, bool *ret_new)
+              const nacre_view_options *options, uint64_t unread, summary_read_fn *read, void *self,
+              bool *ret_new)
 {
     struct reading *r = calloc(1, sizeof *r);
     if (!r)
@@ -439,6 +441,7 @@ int view_read(struct buf *out, const nacre_record *record, nacre_position *posit
     r->record = record;
     r->from = position;
     r->streams = options->streams & NACRE_BOTH;
+    r->unread = MIN(unread, READ_UNREAD_MAX);
     r->end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
     r->line_max = summary_budget(options);
     int e = read_parts(r, read, self);

@@ -33,7 +33,7 @@ size_t summary_budget(const nacre_view_options *options)
 struct source {
     struct salience_filter filter;
     const nacre_record *record;
-    size_t keep;
+    const nacre_view_options *options;
     struct shown *streams;
     uint64_t end; /* of the log, as the record knew it */
 };
@@ -47,6 +47,20 @@ static void streams_done(struct shown streams[2])
     }
 }
 
+static int begin_part(const struct source *from, const struct shown *stream, bool torn,
+                      struct collect **ret)
+{
+    size_t budget = summary_budget(from->options);
+    struct collect_options options = {
+        .keep = budget,
+        .least = stream->safe,
+        .line_max = budget,
+        .torn = torn,
+        .filter = &from->filter,
+    };
+    return collect_new(&options, ret);
+}
+
 /* After a gap nothing may be shown as if it stood right behind what was before. A stream that lost
  * nothing in it goes on; of one that is still being written to that cannot be known. */
 static int begin_after_gap(struct source *from, nacre_stream s)
@@ -57,7 +71,7 @@ static int begin_after_gap(struct source *from, nacre_stream s)
         return 0;
     collect_free(stream->after);
     stream->after = NULL;
-    return collect_new(from->keep, from->keep, true, &from->filter, &stream->after);
+    return begin_part(from, stream, true, &stream->after);
 }
 
 static int take_piece(struct source *from, const nacre_piece *piece, const char *data, size_t size)
@@ -117,16 +131,22 @@ static int finish_stream(struct shown *stream, bool end_is_there)
 
 static int collect_streams(struct source *from, summary_read_fn *read, void *self)
 {
-    static const uint64_t safe[] = {
-        [NACRE_STDOUT] = SUMMARY_STDOUT_LINES, [NACRE_STDERR] = SUMMARY_STDERR_LINES};
+    static const uint64_t usual[] = {
+        [NACRE_STDOUT] = SUMMARY_STDOUT_LINES,
+        [NACRE_STDERR] = SUMMARY_STDERR_LINES,
+    };
     const nacre_record *record = from->record;
     uint64_t seen = 0;
     int r = 0;
     for (int s = 0; r == 0 && s < 2; s++) {
         struct shown *stream = &from->streams[s];
-        *stream =
-            (struct shown){.lines = record->lines[s], .bytes = record->bytes[s], .safe = safe[s]};
-        r = collect_new(from->keep, from->keep, false, &from->filter, &stream->before);
+        int64_t safe = from->options->lines[s];
+        *stream = (struct shown){
+            .lines = record->lines[s],
+            .bytes = record->bytes[s],
+            .safe = safe < 0 ? usual[s] : (uint64_t)safe,
+        };
+        r = begin_part(from, stream, false, &stream->before);
     }
     if (r == 0)
         r = read_log(from, read, self, &seen);
@@ -411,7 +431,7 @@ static int fit(struct shown streams[2], const nacre_view_options *options, size_
         if (streams[s].bytes == 0)
             continue;
         complete = complete && choose_is_complete(&streams[s]) &&
-                   (!options->compact || is_short(&streams[s]));
+                   (options->compact <= 0 || is_short(&streams[s]));
         headings += CHOOSE_HEADING;
     }
     for (int s = 0; complete && s < 2; s++)
@@ -420,7 +440,7 @@ static int fit(struct shown streams[2], const nacre_view_options *options, size_
                                       (unsigned long long)streams[s].lines) +
                      choose_whole_cost(&streams[s]);
     if (!complete || whole > room)
-        return choose(streams, room - MIN(room, headings + notice), options->compact);
+        return choose(streams, room - MIN(room, headings + notice), options->compact > 0);
     choose_whole(&streams[0]);
     choose_whole(&streams[1]);
     return 0;
@@ -462,7 +482,7 @@ int summary_write(struct buf *out, const nacre_record *record, const nacre_view_
         return -ENOMEM;
     salience_filter_init(&from->filter);
     from->record = record;
-    from->keep = summary_budget(options);
+    from->options = options;
     from->streams = streams;
     from->end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
     int r = collect_streams(from, read, self);

@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 
-/* Of a stream that does not fit, these are shown first. */
+/* Of a stream that does not fit, these are shown first, unless the options say otherwise. */
 #define SUMMARY_STDERR_LINES 50
 #define SUMMARY_STDOUT_LINES 20
 

@@ -190,6 +190,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     options.bytes = NACRE_VIEW_BUDGET_MIN + take16(&in) % 4096;
     options.compact = take8(&in) % 4 == 0;
+    options.lines[NACRE_STDERR] = take8(&in) % 8 == 0 ? 0 : -1;
     make_log(&log, &in);
     struct buf text cleanup_buf;
     buf_init(&text, NACRE_VIEW_BUDGET_MAX);

@@ -18,7 +18,8 @@ static char *read_as(struct fake_log *log, nacre_position *position,
 {
     struct buf b cleanup_buf;
     buf_init(&b, summary_budget(options));
-    assert_int_equal(view_read(&b, &log->record, position, options, log_read, log, ret_new), 0);
+    assert_int_equal(
+        view_read(&b, &log->record, position, options, READ_UNREAD, log_read, log, ret_new), 0);
     assert_true(is_utf8(b.data));
     return buf_take(&b);
 }
@@ -292,8 +293,9 @@ static void failures_leave_the_position(void **state)
     struct buf b cleanup_buf;
     buf_init(&b, 4096);
     bool is_new;
-    assert_int_equal(view_read(&b, &log.record, &position, &options, log_read, &log, &is_new),
-                     -EIO);
+    assert_int_equal(
+        view_read(&b, &log.record, &position, &options, READ_UNREAD, log_read, &log, &is_new),
+        -EIO);
     assert_memory_equal(&position, &before, sizeof position);
 }
 

@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/ascii.h"
 #include "view/utf8.h"
 
 /* How lines of ours begin. Whoever prints a new kind of line to a model adds it here. */
@@ -84,7 +84,7 @@ bool frame_is_ours(const char *line, size_t size)
         /* White space at the end of a beginning may be missing or of another kind. */
         size_t n = strlen(beginnings[i]);
         n -= beginnings[i][n - 1] == ' ';
-        if (size >= n && strncasecmp(line, beginnings[i], n) == 0)
+        if (size >= n && ascii_is_same(line, beginnings[i], n))
             return true;
     }
     return false;

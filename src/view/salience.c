@@ -1,9 +1,8 @@
 #include "view/salience.h"
 
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/ascii.h"
 #include "base/defs.h"
 
 enum word_kind {
@@ -160,6 +159,11 @@ const char *salience_word(size_t i)
     return i < ARRAY_SIZE(words) ? words[i].text : NULL;
 }
 
+static bool is_word(char c)
+{
+    return ascii_is_alnum(c) || c == '_';
+}
+
 /* -- The prefilter ------------------------------------------------------------------------------
  * Every second group of three bytes is looked up, folded to five bits a byte so that case does not
  * matter. Of the four letters of a key one of the two groups begins at such a place; then the words
@@ -189,7 +193,8 @@ void salience_filter_init(struct salience_filter *filter)
 {
     memset(filter, 0, sizeof *filter);
     uint8_t number = 1;
-    for (uint8_t i = 0; i < ARRAY_SIZE(words); i++) {
+    for (size_t n = 0; n < ARRAY_SIZE(words); n++) {
+        uint8_t i = (uint8_t)n;
         add_key(filter, number++, i, words[i].key);
         add_key(filter, number++, i, words[i].key + 1);
         uint8_t letter = (uint8_t)words[i].text[0];
@@ -234,10 +239,10 @@ static bool stands_there(const struct salience_filter *f, const char *line, size
     for (; number; number = f->keys[number].next) {
         const struct salience_key *key = &f->keys[number];
         const char *text = words[key->word].text;
-        if (at < key->back || tolower((uint8_t)line[at - key->back]) != text[0])
+        if (at < key->back || ascii_lower(line[at - key->back]) != text[0])
             continue;
         size_t n = strlen(text);
-        if (size - (at - key->back) >= n && strncasecmp(line + at - key->back, text, n) == 0)
+        if (size - (at - key->back) >= n && ascii_is_same(line + at - key->back, text, n))
             return true;
     }
     return false;
@@ -262,11 +267,6 @@ bool salience_possible(const struct salience_filter *f, const char *line, size_t
 
 /* -- The judgement ------------------------------------------------------------------------------
  */
-
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
 
 /* Characters that make one name of what stands on both sides of them: paths, options, members. */
 static bool is_joint(char c)
@@ -303,7 +303,7 @@ static bool is_negated(const char *line, size_t at)
     while (at > 0 && is_word(line[at - 1]))
         at--;
     for (size_t i = 0; i < ARRAY_SIZE(none); i++)
-        if (end - at == strlen(none[i]) && strncasecmp(line + at, none[i], end - at) == 0)
+        if (end - at == strlen(none[i]) && ascii_is_same(line + at, none[i], end - at))
             return true;
     return false;
 }
@@ -323,7 +323,7 @@ static bool is_none_of(const char *line, size_t size, size_t end)
 static bool is_shouted(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
-        if (islower((unsigned char)text[i]))
+        if (text[i] >= 'a' && text[i] <= 'z')
             return false;
     return true;
 }
@@ -332,7 +332,7 @@ static enum salience word_salience(const struct word *word, const char *line, si
                                    size_t at)
 {
     size_t n = strlen(word->text);
-    if (size - at < n || strncasecmp(line + at, word->text, n) != 0 ||
+    if (size - at < n || !ascii_is_same(line + at, word->text, n) ||
         (word->kind != OPEN && !word_ends(line, size, at + n)))
         return SALIENCE_NONE;
     bool countable = word->kind == COUNTABLE;
@@ -372,6 +372,18 @@ static bool is_quiet(const char *line, size_t size)
     return memmem(line, size, " PASSED ", 8) || memmem(line, size, "  Passed  ", 10);
 }
 
+/* The salience of the word that begins here. */
+static enum salience salience_at(const struct salience_filter *f, const char *line, size_t size,
+                                 size_t at)
+{
+    enum salience best = exception_salience(line, size, at, at == 0);
+    for (uint8_t i = f->first[(uint8_t)ascii_lower(line[at])]; i; i = f->next[i - 1]) {
+        enum salience found = word_salience(&words[i - 1], line, size, at);
+        best = MAX(best, found);
+    }
+    return best;
+}
+
 enum salience salience_of(const struct salience_filter *f, const char *line, size_t size)
 {
     size = MIN(size, (size_t)SALIENCE_LOOK);
@@ -384,12 +396,8 @@ enum salience salience_of(const struct salience_filter *f, const char *line, siz
     for (size_t at = 0; at < size && best < SALIENCE_CAUSE; at++) {
         if (is_blank(line[at]) || !word_begins(line, at))
             continue;
-        enum salience found = exception_salience(line, size, at, at == 0);
+        enum salience found = salience_at(f, line, size, at);
         best = MAX(best, found);
-        for (uint8_t i = f->first[tolower((uint8_t)line[at])]; i; i = f->next[i - 1]) {
-            found = word_salience(&words[i - 1], line, size, at);
-            best = MAX(best, found);
-        }
     }
     return best;
 }

@@ -3,108 +3,11 @@
  * UTF-8 in which nothing but our own lines begins like one, and what it says it left out is what is
  * missing.
  */
-#include "fuzz.h"
+#include "memory_log.h"
 
 #include <nacre/view.h>
 
-#include "view/frame.h"
 #include "view/summary.h"
-#include "view/utf8.h"
-
-#define SPANS_MAX 32
-
-struct span {
-    nacre_stream stream;
-    const uint8_t *data; /* NULL: no longer in the log */
-    size_t size;
-};
-
-struct memory_log {
-    nacre_record record;
-    struct span spans[SPANS_MAX];
-    size_t count;
-    size_t most; /* bytes of one read */
-};
-
-static int64_t read_span(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
-                         nacre_piece *ret_piece)
-{
-    const struct memory_log *log = self;
-    uint64_t offset = 0, gap = 0;
-    MUST(streams == NACRE_BOTH);
-    for (size_t i = 0; i < log->count; offset += log->spans[i++].size) {
-        const struct span *span = &log->spans[i];
-        if (*cursor >= offset + span->size)
-            continue;
-        if (!span->data) {
-            gap += offset + span->size - *cursor;
-            *cursor = offset + span->size;
-            continue;
-        }
-        size_t n = MIN(MIN(size, log->most), span->size - (*cursor - offset));
-        memcpy(buf, span->data + (*cursor - offset), n);
-        *ret_piece =
-            (nacre_piece){.stream = span->stream, .offset = *cursor, .size = n, .gap_bytes = gap};
-        *cursor += n;
-        return (int64_t)n;
-    }
-    return 0;
-}
-
-static void count(struct memory_log *log)
-{
-    bool unfinished[2] = {false, false};
-    for (size_t i = 0; i < log->count; i++) {
-        const struct span *span = &log->spans[i];
-        log->record.bytes[span->stream] += span->size;
-        if (!span->data) {
-            log->record.dropped_bytes[span->stream] += span->size;
-            unfinished[span->stream] = true;
-            continue;
-        }
-        for (size_t k = 0; k < span->size; k++)
-            log->record.lines[span->stream] += span->data[k] == '\n';
-        unfinished[span->stream] = span->data[span->size - 1] != '\n';
-    }
-    for (int s = 0; s < 2; s++)
-        log->record.lines[s] += unfinished[s];
-}
-
-/* At most one gap, as in a real log; what is in it has no newlines. */
-static void make_log(struct memory_log *log, struct input *in)
-{
-    bool gap = false;
-    log->most = 1 + take8(in) % 64;
-    if (log->most == 64)
-        log->most = SIZE_MAX;
-    while (in->left > 3 && log->count < SPANS_MAX) {
-        uint8_t kind = take8(in);
-        size_t size = (size_t)take16(in) % 2048 + 1;
-        size = MAX(MIN(size, in->left), (size_t)1);
-        struct span *span = &log->spans[log->count++];
-        bool dropped = kind % 16 == 15 && !gap;
-        gap |= dropped;
-        *span =
-            (struct span){kind & 16 ? NACRE_STDERR : NACRE_STDOUT, dropped ? NULL : in->at, size};
-        if (!dropped) {
-            in->at += size;
-            in->left -= size;
-        }
-    }
-    count(log);
-}
-
-static void check_utf8(const char *text, size_t size)
-{
-    while (size > 0) {
-        uint32_t point;
-        size_t n = utf8_next(text, size, &point);
-        MUST(n > 0 && point != UTF8_INVALID);
-        MUST(point >= ' ' || point == '\n' || point == '\t');
-        text += n;
-        size -= n;
-    }
-}
 
 struct told {
     unsigned long long first, last, whole, left_lines, left_bytes;
@@ -162,7 +65,7 @@ static void check(const struct memory_log *log, const nacre_view_options *option
 {
     struct told told[2] = {0};
     MUST(size <= summary_budget(options));
-    check_utf8(text, size);
+    check_text(text, size);
     size_t number = 0;
     bool lost_end = strstr(text, ", the last were not kept) ---\n");
     for (const char *line = text, *end; line < text + size; line = end + 1, number++) {

@@ -352,9 +352,9 @@ static void forget_causes(struct shown *s, const struct lines *lines, size_t fro
             s->degrees[salience]--;
     }
     size_t left = 0;
-    uint64_t first = choose_first_lines(s), last = choose_last_number(s);
+    uint64_t last = choose_last_number(s);
     for (size_t i = 0; i < s->cause_count; i++)
-        if (s->causes[i].number > first && s->causes[i].number < last)
+        if (s->causes[i].number < last)
             s->causes[left++] = s->causes[i];
     s->cause_count = left;
 }

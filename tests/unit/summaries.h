@@ -36,7 +36,8 @@ UNIT void expect(struct fake_log *log, size_t budget, const char *expected)
 /* What a summary says about one stream, and what it really shows of it. */
 struct told {
     unsigned long long first, last, all, left_lines, left_bytes, from, to, causes, cause_total;
-    size_t shown_lines, shown_bytes; /* of lines that are unique, each with its newline */
+    unsigned long long lowest, highest; /* numbers of lines lifted out */
+    size_t shown_lines, shown_bytes;    /* of lines that are unique, each with its newline */
 };
 
 UNIT const char *after(const char *text, const char *prefix)
@@ -80,6 +81,10 @@ UNIT struct told told_of(const char *text, const char *name)
         if (strncmp(body, word, strlen(word)) != 0)
             continue;
         t.shown_lines++;
+        if (body != line) {
+            t.highest = strtoull(line, NULL, 10);
+            t.lowest = t.lowest ? t.lowest : t.highest;
+        }
         t.shown_bytes += (size_t)(strchr(body, '\n') + 1 - body);
     }
     for (const char *hint = text; (hint = after(hint, "lines: \""));) {
@@ -103,6 +108,8 @@ UNIT void check_told(const struct told *t, uint64_t lines, uint64_t bytes)
     assert_int_equal(t->left_bytes, bytes - t->shown_bytes);
     assert_int_equal(t->from, t->first + 1);
     assert_int_equal(t->to, lines - t->last);
+    if (t->causes > 0)
+        assert_true(t->lowest >= t->from && t->highest <= t->to);
 }
 
 #endif

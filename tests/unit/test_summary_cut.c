@@ -99,22 +99,44 @@ static void of_many_causes_both_ends_are_shown(void **state)
         assert_int_equal(buf_printf(&b, "stdout %d%s\n", i, is_error ? " error: x" : ""), 0);
         salient += is_error;
     }
-    struct fake_log log;
-    log_init(&log);
-    log_add(&log, NACRE_STDOUT, b.data, b.len);
-    char *text = summarize(&log, 10240);
-    struct told t = told_of(text, "stdout");
-    check_told(&t, 30000, b.len);
-    unsigned long long in_first = t.first / 10, in_last = t.last / 10 + (t.last % 10 > 0);
-    in_last = 30000 / 10 - (30000 - t.last) / 10;
-    assert_int_equal(t.cause_total, salient - in_first - in_last);
-    assert_true(t.causes >= 8);
-    char low[32], high[32];
-    snprintf(low, sizeof low, "\n%llu: ", (t.first / 10 + 1) * 10);
-    snprintf(high, sizeof high, "\n%llu: ", (30000 - t.last) / 10 * 10);
-    assert_non_null(strstr(text, low));
-    assert_non_null(strstr(text, high));
-    free(text);
+    for (size_t budget = 2000; budget < 14000; budget += 53) {
+        struct fake_log log;
+        log_init(&log);
+        log_add(&log, NACRE_STDOUT, b.data, b.len);
+        char *text = summarize(&log, budget);
+        struct told t = told_of(text, "stdout");
+        check_told(&t, 30000, b.len);
+        unsigned long long in_last = 30000 / 10 - (30000 - t.last) / 10;
+        assert_int_equal(t.cause_total, salient - t.first / 10 - in_last);
+        assert_true(t.causes >= 2);
+        char low[32];
+        snprintf(low, sizeof low, "\n%llu: ", (t.first / 10 + 1) * 10);
+        assert_non_null(strstr(text, low));
+        free(text);
+    }
+}
+
+/* However the safe lines fill the room: there is some for a cause. */
+static void a_cause_is_shown_under_every_budget(void **state)
+{
+    (void)state;
+    struct buf b cleanup_buf;
+    buf_init(&b, 1 << 24);
+    for (int i = 1; i <= 400; i++)
+        assert_int_equal(i == 200 ? buf_str(&b, "200 fatal: the cause\n")
+                                  : buf_printf(&b, "%03d %0123d\n", i, 0),
+                         0);
+    for (size_t budget = NACRE_VIEW_BUDGET_MIN; budget < 16000; budget += 61) {
+        struct fake_log log;
+        log_init(&log);
+        log_add(&log, NACRE_STDERR, b.data, b.len);
+        log_add(&log, NACRE_STDOUT, b.data, b.len);
+        char *text = summarize(&log, budget);
+        assert_true(strlen(text) <= budget);
+        if (budget >= 2000)
+            assert_non_null(strstr(text, "\n200: 200 fatal: the cause\n"));
+        free(text);
+    }
 }
 
 static void errors_go_before_warnings(void **state)
@@ -405,6 +427,7 @@ int main(void)
         cmocka_unit_test(a_small_stream_stays_whole_beside_a_large_one),
         cmocka_unit_test(causes_are_lifted_out_of_the_middle),
         cmocka_unit_test(of_many_causes_both_ends_are_shown),
+        cmocka_unit_test(a_cause_is_shown_under_every_budget),
         cmocka_unit_test(errors_go_before_warnings),
         cmocka_unit_test(long_lines_are_cut_before_lines_are_dropped),
         cmocka_unit_test(one_endless_line_shows_both_ends),

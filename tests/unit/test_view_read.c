@@ -216,7 +216,9 @@ static void far_behind_both_ends_are_read(void **state)
     expect(&log, &position,
            HEAD "line 1\nline 2\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\n"
                 "line 9\nline 10\n");
-    log_text(&log, NACRE_STDOUT, lines);
+    log_text(&log, NACRE_STDOUT, "line ");
+    expect(&log, &position, HEAD "line \n");
+    log_text(&log, NACRE_STDOUT, lines + strlen("line "));
     log.served = 0;
     char *text = read_as(&log, &position, &options, &is_new);
     assert_true(log.served <= READ_UNREAD + 65536);
@@ -225,6 +227,9 @@ static void far_behind_both_ends_are_read(void **state)
     assert_int_equal(t.left_lines + t.before + t.after, 400000 - 10);
     assert_int_equal(t.from, 11 + t.before);
     assert_int_equal(t.to, 400000 - t.after);
+    assert_true(t.before > 100 && t.before < 900);
+    size_t before_bytes = strlen("line 11\n") * 89 + strlen("line 100\n") * (t.before - 89);
+    assert_int_equal(t.left_bytes, strlen(lines) - before_bytes - t.after_bytes);
     free(text);
     free(first);
     free(lines);

@@ -394,6 +394,13 @@ case_show() {
     nacre show "$id" --compact
     holds "$out" $'\n--- stdout (last 20 of 40001) ---\n19981\n'
     equal "$(wc -l <"$work/out")" 23
+    local compact=$out
+    NACRE_VIEW=compact nacre show "$id"
+    equal "$out" "$compact"
+    NACRE_STDOUT_LINES=5 nacre show "$id" --compact
+    holds "$out" $'\n--- stdout (last 5 of 40001) ---\n19996\n'
+    NACRE_ANSWER=2000 nacre show "$id"
+    [ ${#out} -le 2000 ] || fail "the summary has ${#out} bytes"
     nacre show "$id" --json
     equal "$(json 'r["exit_code"], r["stdout_lines"], r["summary"].splitlines()[0]')" \
         "(3, 40001, 'Exit code: 3 | stdout: 40001 lines | stderr: 0 lines')"

@@ -61,6 +61,7 @@ static const struct word words[] = {
     {"uncaught", SALIENCE_ERROR, 1, PLAIN},
     {"caused by:", SALIENCE_CAUSE, 0, PLAIN},
     {"assertion", SALIENCE_ERROR, 0, PLAIN},
+    {"_test.go:", SALIENCE_ERROR, 0, OPEN}, /* found by name_salience() */
     {"assert failed", SALIENCE_ERROR, 0, PLAIN},
     {"timed out", SALIENCE_ERROR, 1, PLAIN},
     {"deadlock", SALIENCE_ERROR, 2, PLAIN},
@@ -343,17 +344,23 @@ static enum salience word_salience(const struct word *word, const char *line, si
     return word->salience;
 }
 
+static bool ends_with(const char *text, size_t size, const char *end)
+{
+    size_t n = strlen(end);
+    return size > n && memcmp(text + size - n, end, n) == 0;
+}
+
 /* "ValueError: ...", "java.lang.IllegalStateException": the name of an exception, which says most
- * where it begins the line. */
-static enum salience exception_salience(const char *line, size_t size, size_t at, bool first)
+ * where it begins the line. "a_test.go:93: ...": what a test in Go has to say. */
+static enum salience name_salience(const char *line, size_t size, size_t at, bool first)
 {
     size_t end = at;
     while (end < size && (is_word(line[end]) || line[end] == '.' || line[end] == '$'))
         end++;
-    size_t n = end - at;
-    bool named = (n > 5 && memcmp(line + end - 5, "Error", 5) == 0) ||
-                 (n > 9 && memcmp(line + end - 9, "Exception", 9) == 0);
-    if (!named)
+    const char *name = line + at;
+    if (ends_with(name, end - at, "_test.go") && end < size && line[end] == ':')
+        return SALIENCE_ERROR;
+    if (!ends_with(name, end - at, "Error") && !ends_with(name, end - at, "Exception"))
         return SALIENCE_NONE;
     bool told = end == size || line[end] == ':' || (end + 1 < size && line[end + 1] == '[');
     return !told ? SALIENCE_NONE : first ? SALIENCE_CAUSE : SALIENCE_ERROR;
@@ -376,7 +383,7 @@ static bool is_quiet(const char *line, size_t size)
 static enum salience salience_at(const struct salience_filter *f, const char *line, size_t size,
                                  size_t at)
 {
-    enum salience best = exception_salience(line, size, at, at == 0);
+    enum salience best = name_salience(line, size, at, at == 0);
     for (uint8_t i = f->first[(uint8_t)ascii_lower(line[at])]; i; i = f->next[i - 1]) {
         enum salience found = word_salience(&words[i - 1], line, size, at);
         best = MAX(best, found);

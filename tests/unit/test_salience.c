@@ -62,6 +62,7 @@ static void errors_and_causes(void **state)
         {"AssertionError: 1 != 2", SALIENCE_CAUSE},
         {"not ok 3 - adds", SALIENCE_CAUSE},
         {"--- FAIL: TestX (0.00s)", SALIENCE_CAUSE},
+        {"    a_test.go:93: got 12 bytes, want 13", SALIENCE_ERROR},
         {"  \xe2\x9c\x95 adds (3 ms)", SALIENCE_CAUSE},
         {"  \xe2\x97\x8f sum \xe2\x80\xba adds", SALIENCE_CAUSE},
         {"test tests::adds ... FAILED", SALIENCE_ERROR},
@@ -147,6 +148,7 @@ static void innocent_lines_are_nothing(void **state)
         "src/errors.c:33: note: declared here",
         "-- Looking for error_at_line - found",
         "on error resume next",
+        "gofmt -l pkg/a_test.go pkg/a.go",
     };
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         if (judge(lines[i]) != SALIENCE_NONE)

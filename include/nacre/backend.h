@@ -78,6 +78,9 @@ typedef struct nacre_backend_ops {
     /* Optional: without it nacre_reader_open() reads by means of output. */
     int (*reader)(void *self, const nacre_id *id, const nacre_reader_options *options,
                   nacre_reader **ret_reader, nacre_error *reterr);
+
+    /* Optional: the contract is that of nacre_get_usage(). */
+    int (*usage)(void *self, const nacre_id *id, nacre_usage *ret_usage, nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {

@@ -64,6 +64,25 @@ typedef struct nacre_process {
     char command[160];               /* its command line, cut at a character */
 } nacre_process;
 
+#define NACRE_USAGE_PORTS_MAX 16
+
+/* What the processes of a shell use at one moment. Start from NACRE_USAGE_INIT. */
+typedef struct nacre_usage {
+    size_t size;
+    int processes;  /* that are alive; 0 = the tree is empty */
+    int64_t cpu_ms; /* user and system since the start, of all that ran in the tree; without a
+                       cgroup, what ended unwaited for is missing. Of an empty tree: as in the
+                       record */
+    uint64_t memory_bytes;                 /* resident; what processes share counts for each */
+    uint16_t ports[NACRE_USAGE_PORTS_MAX]; /* TCP ports they listen on, in ascending order; ends at
+                                              the first 0 */
+} nacre_usage;
+
+#define NACRE_USAGE_INIT                 \
+    {                                    \
+        sizeof(nacre_usage), 0, 0, 0, {0} \
+    }
+
 /*
  * Start from NACRE_RECORD_INIT; release with nacre_record_done(). A record that was filled may
  * be filled again.

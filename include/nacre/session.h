@@ -132,6 +132,13 @@ NACRE_API int nacre_get(nacre_session *session, const nacre_id *id, nacre_record
                         nacre_error *reterr);
 
 /*
+ * What the processes of a shell use now. NACRE_EUNSUPPORTED for one that runs in another pid
+ * namespace, where nobody here can tell.
+ */
+NACRE_API int nacre_get_usage(nacre_session *session, const nacre_id *id, nacre_usage *ret_usage,
+                              nacre_error *reterr);
+
+/*
  * Reads output from *cursor on (0 = from the beginning) into buf, and advances *cursor past what
  * was looked at. Returns the number of bytes, all of one stream of those in streams (NACRE_OUT,
  * NACRE_ERR, NACRE_BOTH); 0 means there is no more at present. Reading destroys nothing: any

@@ -316,6 +316,7 @@ static const nacre_backend_ops local_ops = {
     .change = local_change,
     .owner = local_owner,
     .reader = local_reader,
+    .usage = local_usage,
 };
 
 static char *copy(const char *s, bool *ok)

@@ -63,4 +63,7 @@ int local_change(void *self, const nacre_id *id, int background, int keep, nacre
 int local_owner(void *self, const nacre_id *id, nacre_id *ret_session, int *ret_alive,
                 nacre_error *err);
 
+/* usage.c */
+int local_usage(void *self, const nacre_id *id, nacre_usage *ret_usage, nacre_error *err);
+
 #endif

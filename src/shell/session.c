@@ -277,6 +277,19 @@ int nacre_get(nacre_session *session, const nacre_id *id, nacre_record *ret_reco
     return r < 0 ? r : ends_look(session, id, ret_record, reterr);
 }
 
+int nacre_get_usage(nacre_session *session, const nacre_id *id, nacre_usage *ret_usage,
+                    nacre_error *reterr)
+{
+    int r = check_id(session, id, false, reterr);
+    if (r < 0)
+        return r;
+    if (ret_usage->size != sizeof *ret_usage)
+        return err_set(reterr, NACRE_EINVAL, "the usage must start from NACRE_USAGE_INIT");
+    if (!session->ops.usage)
+        return session_unsupported(session, "tell what shells use", reterr);
+    return CALL(session, usage, id, ret_usage);
+}
+
 int64_t nacre_read(nacre_session *session, const nacre_id *id, uint64_t *cursor, unsigned streams,
                    void *buf, size_t size, nacre_piece *ret_piece, nacre_error *reterr)
 {

@@ -171,6 +171,18 @@ int cgroup_populated(int fd)
     return strstr(buf, "populated 1") != NULL;
 }
 
+int64_t cgroup_cpu_ms(const char *path)
+{
+    static const char key[] = "usage_usec ";
+    char buf[1024], file[CGROUP_PATH_MAX + 16];
+    snprintf(file, sizeof file, "%.*s/cpu.stat", CGROUP_PATH_MAX, path);
+    ssize_t n = fd_slurp_at(AT_FDCWD, file, buf, sizeof buf);
+    if (n < 0)
+        return n;
+    const char *value = strstr(buf, key);
+    return value ? fd_parse_number(value + strlen(key)) / 1000 : -ENODATA;
+}
+
 struct removal {
     int dir;
     int depth;

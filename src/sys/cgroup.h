@@ -7,6 +7,7 @@
 #define NACRE_SYS_CGROUP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define CGROUP_PATH_MAX 512
 
@@ -29,6 +30,9 @@ int cgroup_thaw(int fd);
 
 /* 1 if it has living members, 0 if not. */
 int cgroup_populated(int fd);
+
+/* The CPU time that everything in a leaf, given by its path, has used so far. */
+int64_t cgroup_cpu_ms(const char *path);
 
 /* Removes a leaf with whatever empty cgroups were made below it. -ENOENT counts as success. */
 int cgroup_remove(const char *path);

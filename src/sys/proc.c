@@ -41,6 +41,19 @@ static const char *skip_fields(const char *p, int count)
     return p;
 }
 
+static uint64_t amount(const char *field)
+{
+    long number = field ? fd_parse_number(field) : 0;
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+/* Two fields in a row, in clock ticks. */
+static uint64_t ticks_ms(const char *field)
+{
+    uint64_t ticks = amount(field) + amount(skip_fields(field, 1));
+    return ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
 int proc_stat(pid_t pid, struct proc_stat *ret_stat)
 {
     char buf[1024];
@@ -53,9 +66,12 @@ int proc_stat(pid_t pid, struct proc_stat *ret_stat)
         return -ESRCH;
     p += 2;
     const char *group = skip_fields(p, 2);
-    const char *threads = skip_fields(group, 15);
+    const char *cpu = skip_fields(group, 9);
+    const char *waited = skip_fields(cpu, 2);
+    const char *threads = skip_fields(waited, 4);
     const char *start = skip_fields(threads, 2);
-    if (!start)
+    const char *pages = skip_fields(start, 2);
+    if (!pages)
         return -ESRCH;
     *ret_stat = (struct proc_stat){
         .ref = {.pid = pid, .start = (uint64_t)fd_parse_number(start)},
@@ -63,6 +79,9 @@ int proc_stat(pid_t pid, struct proc_stat *ret_stat)
         .group = (pid_t)fd_parse_number(group),
         .state = *p,
         .alive = (*p != 'Z' && *p != 'X') || fd_parse_number(threads) > 1,
+        .cpu_ms = ticks_ms(cpu),
+        .waited_ms = ticks_ms(waited),
+        .memory_bytes = amount(pages) * (uint64_t)sysconf(_SC_PAGESIZE),
     };
     return 0;
 }

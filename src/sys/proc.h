@@ -21,6 +21,9 @@ struct proc_stat {
     pid_t group;
     char state; /* 'R', 'S', 'D', 'T', 'Z', ... of its first thread */
     bool alive; /* not a zombie; one whose first thread ended may have others */
+    uint64_t cpu_ms;       /* its own, user and system */
+    uint64_t waited_ms;    /* that of ended children it waited for, and of theirs */
+    uint64_t memory_bytes; /* resident */
 };
 
 int proc_stat(pid_t pid, struct proc_stat *ret_stat);

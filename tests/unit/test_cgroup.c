@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/defs.h"
 #include "sys/calls.h"
@@ -290,6 +291,35 @@ static void elsewhere_is_refused(void **state)
     close(dir);
 }
 
+static pid_t computer_in(int fd)
+{
+    fflush(NULL);
+    pid_t pid = sys_fork_into(fd);
+    if (pid == 0) {
+        struct rusage usage = {0};
+        while (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec < 200000)
+            getrusage(RUSAGE_SELF, &usage);
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+/* Also of what has ended. */
+static void time_of_all_members(void **state)
+{
+    (void)state;
+    struct leaf leaf;
+    make_leaf(&leaf);
+    assert_in_range(cgroup_cpu_ms(leaf.path), 0, 10);
+    pid_t first = computer_in(leaf.fd), second = computer_in(leaf.fd);
+    unit_join(first);
+    unit_join(second);
+    assert_in_range(cgroup_cpu_ms(leaf.path), 390, 5000);
+    drop_leaf(&leaf);
+    assert_int_equal(cgroup_cpu_ms(leaf.path), -ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,7 +327,7 @@ int main(void)
         cmocka_unit_test(a_kill_reaches_all),       cmocka_unit_test(nested_leaves_go_with_it),
         cmocka_unit_test(names_are_not_shared),     cmocka_unit_test(without_cgroup_kill),
         cmocka_unit_test(elsewhere_is_refused),     cmocka_unit_test(frozen_members_stand_still),
-        cmocka_unit_test(a_freeze_is_bounded),
+        cmocka_unit_test(a_freeze_is_bounded),      cmocka_unit_test(time_of_all_members),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);
 }

@@ -697,6 +697,43 @@ static void proc_of_another_namespace(void **state)
     assert_int_equal(status, 0);
 }
 
+static uint64_t rusage_ms(int who)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(who, &usage), 0);
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+static void compute(void *data)
+{
+    (void)data;
+    while (rusage_ms(RUSAGE_SELF) < 200)
+        ;
+    _exit(0);
+}
+
+/* The kernel counts both in ticks that it scales, so they agree but for a few. */
+static void times_and_memory(void **state)
+{
+    (void)state;
+    struct proc_stat before, stat;
+    size_t size = (size_t)32 << 20;
+    assert_int_equal(proc_stat(getpid(), &before), 0);
+    unit_join(unit_fork(compute, NULL));
+    while (rusage_ms(RUSAGE_SELF) < 100)
+        ;
+    char *memory = malloc(size);
+    assert_non_null(memory);
+    memset(memory, 1, size);
+    uint64_t own = rusage_ms(RUSAGE_SELF), waited = rusage_ms(RUSAGE_CHILDREN);
+    assert_int_equal(proc_stat(getpid(), &stat), 0);
+    assert_in_range(stat.cpu_ms + 30, own, own + 100);
+    assert_in_range(stat.waited_ms + 30, waited, waited + 60);
+    assert_in_range(stat.memory_bytes - before.memory_bytes, size / 2, size * 4);
+    free(memory);
+}
+
 int main(void)
 {
     if (getenv("UNIT_ROLE"))
@@ -719,6 +756,7 @@ int main(void)
         cmocka_unit_test(listening_ports),
         cmocka_unit_test(listening_ports_of_any_number),
         cmocka_unit_test(proc_of_another_namespace),
+        cmocka_unit_test(times_and_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

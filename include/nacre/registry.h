@@ -41,6 +41,8 @@ typedef struct nacre_listed {
     const nacre_record *record;
     uint64_t unread; /* bytes that its session has not read yet */
     int background;
+    const char *session_name; /* of the session whose it is (record->session); "" = none */
+    int session_alive;        /* 0 = that session has ended, or it is nobody's */
 } nacre_listed;
 
 /* Called for each shell, oldest first; a result other than 0 ends the list. */
@@ -119,7 +121,8 @@ NACRE_API int nacre_adopt(nacre_session *session, const nacre_id *id, nacre_erro
 
 /*
  * Takes a shell out of its session: from now on it is kept, and nobody's until it is adopted. For
- * its own session, and for a person.
+ * its own session, and for a person. Returns 1 if that was so already: it is kept, and its session
+ * has ended. NACRE_ECLOSED if nothing of it is left.
  */
 NACRE_API int nacre_keep(nacre_session *session, const nacre_id *id, nacre_error *reterr);
 

@@ -73,6 +73,13 @@ int catalog_sync(struct catalog *c, nacre_error *err);
 /* -- Sessions ------------------------------------------------------------------------------------
  */
 
+/* What the home has of a session. */
+struct catalog_counts {
+    uint32_t runs;
+    uint32_t running; /* without an outcome */
+    uint32_t due;     /* completions that are pending, of runs that have an outcome */
+};
+
 /* The process behind a session; it lives if boot and pid_ns are ours and pid has that start. */
 struct catalog_session {
     nacre_id id;
@@ -84,6 +91,7 @@ struct catalog_session {
     uint64_t pid_ns;
     int64_t opened_ms;
     int64_t closed_ms; /* 0 = not closed properly (yet) */
+    struct catalog_counts counts; /* only for reading, if the filter asks for them */
 };
 
 /* Inserts or replaces. This is the session that the handle puts again after a rebuild. */
@@ -103,6 +111,7 @@ struct catalog_session_filter {
     const char *cwd;
     bool only_owed; /* completions are owed to it */
     bool only_open; /* closed_ms is 0 */
+    bool counts;    /* counts are wanted */
 };
 
 /* Reads. Oldest first; filter may be NULL. A result != 0 of fn ends it and is returned. */
@@ -176,14 +185,7 @@ typedef int catalog_run_fn(const struct catalog_run *run, void *userdata);
 int catalog_each_run(struct catalog *c, const struct catalog_filter *filter, catalog_run_fn *fn,
                      void *userdata, nacre_error *err);
 
-/* What the home has of a session. */
-struct catalog_counts {
-    uint32_t runs;
-    uint32_t running; /* without an outcome */
-    uint32_t due;     /* completions that are pending, of runs that have an outcome */
-};
-
-/* Reads. */
+/* Reads: what the home has of a session. */
 int catalog_counts(struct catalog *c, const nacre_id *session, struct catalog_counts *ret_counts,
                    nacre_error *err);
 

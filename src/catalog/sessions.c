@@ -11,6 +11,12 @@
 
 #define COLUMNS "id, pid, start, boot, pid_ns, opened_ms, closed_ms, name, cwd"
 
+#define COUNTS                                                                          \
+    ", (SELECT count(*) FROM runs WHERE session = sessions.id)"                         \
+    ", (SELECT count(*) FROM runs WHERE session = sessions.id AND outcome = 0)"         \
+    ", (SELECT count(*) FROM owed JOIN runs ON runs.id = run"                           \
+    "   WHERE owed.session = sessions.id AND offered = 0 AND outcome <> 0)"
+
 static int put(struct catalog *c, const char *sql, const struct catalog_session *session)
 {
     struct query q = query_begin(c, sql);
@@ -133,6 +139,18 @@ static void *take_row(struct query *q)
     return copy_session(&session);
 }
 
+static void *take_row_with_counts(struct query *q)
+{
+    struct catalog_session *session = take_row(q);
+    if (session)
+        session->counts = (struct catalog_counts){
+            .runs = (uint32_t)query_get_int(q, 9),
+            .running = (uint32_t)query_get_int(q, 10),
+            .due = (uint32_t)query_get_int(q, 11),
+        };
+    return session;
+}
+
 struct getting {
     const nacre_id *id;
     struct rows rows;
@@ -167,7 +185,11 @@ struct listing {
 
 static int compose_list(struct buf *sql, const struct catalog_session_filter *f)
 {
-    int r = buf_str(sql, "SELECT " COLUMNS " FROM sessions WHERE 1");
+    int r = buf_str(sql, "SELECT " COLUMNS);
+    if (r == 0 && f->counts)
+        r = buf_str(sql, COUNTS);
+    if (r == 0)
+        r = buf_str(sql, " FROM sessions WHERE 1");
     if (r == 0 && f->name)
         r = buf_str(sql, " AND name = ?");
     if (r == 0 && f->cwd)
@@ -193,7 +215,7 @@ static int list_op(struct catalog *c, void *arg)
         query_text(&q, f->name);
     if (f->cwd)
         query_text(&q, f->cwd);
-    return query_collect(&q, take_row, &listing->rows);
+    return query_collect(&q, f->counts ? take_row_with_counts : take_row, &listing->rows);
 }
 
 int catalog_each_session(struct catalog *c, const struct catalog_session_filter *filter,

@@ -39,6 +39,7 @@ static int start(const void *options, char **words, size_t count)
     command.timeout_ms = o->timeout_ms;
     command.name = o->name;
     command.lifetime = NACRE_LIFE_KEEP;
+    command.background = 1;
     command.input = o->keep_stdin ? NACRE_STDIN_PIPE : NACRE_STDIN_NULL;
 
     nacre_id id;

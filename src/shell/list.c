@@ -5,6 +5,7 @@
 #include "backend/report.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "shell/owners.h"
 #include "shell/session.h"
 
 /* -- Of the session --------------------------------------------------------------------------- */
@@ -36,6 +37,8 @@ static int list_own(nacre_session *s, const nacre_list_options *options, nacre_l
             .record = &record,
             .unread = end - MIN(end, shells[i].read_to),
             .background = shells[i].background,
+            .session_name = s->name,
+            .session_alive = 1,
         };
         r = fn(&listed, userdata);
     }
@@ -45,6 +48,19 @@ static int list_own(nacre_session *s, const nacre_list_options *options, nacre_l
 
 /* -- Of the home ------------------------------------------------------------------------------ */
 
+/*
+ * The catalog with every run of the home in it. One who looks at a whole home that has none makes
+ * it, where that is possible: without it each look would read every directory.
+ */
+static int open_index(nacre_session *s, struct catalog **ret_catalog, nacre_error *err)
+{
+    int r = session_catalog(s, false, ret_catalog, err);
+    if (r < 0)
+        return r;
+    catalog_create(*ret_catalog, NULL);
+    return catalog_sync(*ret_catalog, err);
+}
+
 struct home_list {
     nacre_session *session;
     const nacre_list_options *options;
@@ -52,6 +68,7 @@ struct home_list {
     void *userdata;
     nacre_record record;
     struct catalog *catalog;
+    struct owners owners;
 };
 
 static int report_row(const struct catalog_run *run, nacre_record *record)
@@ -93,11 +110,17 @@ static int show(const struct catalog_run *run, void *userdata)
         return 0;
     uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
     record->session = run->session;
+    /* A list without owners is better than none. */
+    if (!list->owners.loaded)
+        owners_load(&list->owners, list->catalog);
+    const struct owner *owner = owners_find(&list->owners, &run->session);
     nacre_listed listed = {
         .size = sizeof listed,
         .record = record,
         .unread = run->background ? end - MIN(end, run->read_to) : 0,
         .background = run->background,
+        .session_name = owner ? owner->name : "",
+        .session_alive = owner && owner->alive,
     };
     return list->fn(&listed, list->userdata);
 }
@@ -107,7 +130,11 @@ static int show_plain(const nacre_record *record, void *userdata)
 {
     struct home_list *list = userdata;
     nacre_listed listed = {
-        .size = sizeof listed, .record = record, .background = record->background};
+        .size = sizeof listed,
+        .record = record,
+        .background = record->background,
+        .session_name = "",
+    };
     return list->fn(&listed, list->userdata);
 }
 
@@ -121,9 +148,7 @@ static int list_home(nacre_session *s, const nacre_list_options *options, nacre_
                              .record = NACRE_RECORD_INIT};
     struct catalog_filter filter = {.oldest_first = true,
                                     .state = options->only_alive ? CATALOG_OPEN : CATALOG_ANY};
-    int r = s->books ? session_catalog(s, false, &list.catalog, NULL) : NACRE_ENOTFOUND;
-    if (r == 0)
-        r = catalog_sync(list.catalog, NULL);
+    int r = s->books ? open_index(s, &list.catalog, NULL) : NACRE_ENOTFOUND;
     if (r >= 0)
         r = catalog_each_run(list.catalog, &filter, show, &list, reterr);
     else if (s->ops.list)
@@ -131,6 +156,7 @@ static int list_home(nacre_session *s, const nacre_list_options *options, nacre_
     else
         r = session_unsupported(s, "list shells", reterr);
     nacre_record_done(&list.record);
+    owners_done(&list.owners);
     return r;
 }
 
@@ -183,46 +209,63 @@ int nacre_get_counts(nacre_session *session, nacre_counts *ret_counts, nacre_err
 /* -- Sessions --------------------------------------------------------------------------------- */
 
 struct session_list {
+    struct host host;
+    nacre_session *session;
     struct catalog *catalog;
     nacre_session_fn *fn;
     void *userdata;
 };
 
+/* Sessions that have left hear of no end: those who look have to see for themselves. */
+static int look_again(const struct catalog_run *run, void *userdata)
+{
+    const struct session_list *list = userdata;
+    nacre_session *s = list->session;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_error *reterr = NULL;
+    if (CALL(s, peek, &run->id, &record) == 0 && record.outcome != NACRE_RUNNING)
+        catalog_refresh(list->catalog, &run->id, NULL);
+    return 0;
+}
+
 static int show_session(const struct catalog_session *row, void *userdata)
 {
     const struct session_list *list = userdata;
-    struct catalog_counts counts;
     nacre_session_info info = {
         .size = sizeof info,
         .id = row->id,
         .name = row->name,
         .cwd = row->cwd,
         .pid = row->pid,
-        .alive = scope_session_lives(row),
+        .alive = scope_session_lives_on(row, &list->host),
         .opened_ms = row->opened_ms,
         .closed_ms = row->closed_ms,
+        .running = (int)row->counts.running,
+        .shells = (int)row->counts.runs,
+        .completions = (int)row->counts.due,
     };
-    if (catalog_counts(list->catalog, &row->id, &counts, NULL) == 0) {
-        info.shells = (int)counts.runs;
-        info.running = (int)counts.running;
-        info.completions = (int)counts.due;
-    }
     return list->fn(&info, list->userdata);
 }
 
 int nacre_list_sessions(nacre_session *session, nacre_session_fn *fn, void *userdata,
                         nacre_error *reterr)
 {
-    struct session_list list = {.fn = fn, .userdata = userdata};
+    static const struct catalog_filter open_runs = {.state = CATALOG_OPEN};
+    static const struct catalog_session_filter with_counts = {.counts = true};
+    struct session_list list = {.session = session, .fn = fn, .userdata = userdata};
     int r = session_check(session, reterr);
     if (r < 0)
         return r;
     if (!session->books)
         return session_unsupported(session, "list sessions", reterr);
-    r = session_catalog(session, false, &list.catalog, reterr);
+    int e = host_identify(&list.host);
+    if (e < 0)
+        return err_sys(reterr, NACRE_EIO, -e, "host", "cannot tell which boot this is");
+    r = open_index(session, &list.catalog, reterr);
     if (r == NACRE_ENOTFOUND)
         return 0;
-    if (r == 0)
-        r = catalog_sync(list.catalog, reterr);
-    return r < 0 ? r : catalog_each_session(list.catalog, NULL, show_session, &list, reterr);
+    if (r >= 0)
+        r = catalog_each_run(list.catalog, &open_runs, look_again, &list, reterr);
+    return r < 0 ? r
+                 : catalog_each_session(list.catalog, &with_counts, show_session, &list, reterr);
 }

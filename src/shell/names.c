@@ -121,12 +121,13 @@ static int is_same(nacre_session *s, const nacre_record *record, const nacre_com
            (!s->is_local || strcmp(record->cwd, cwd) == 0);
 }
 
-/* It comes back to whoever asks for it, unless somebody else has it in hand. */
+/* It comes back to whoever asks for it, unless somebody else has it in hand. A person needs not
+ * own it to use it, and takes it away from nobody. */
 static int hand_out(nacre_session *s, const nacre_id *id, nacre_id *ret_id, nacre_watch **ret_watch,
                     nacre_error *err)
 {
     struct shell shell;
-    if (!registry_get(s->registry, id, &shell) || shell.foreign) {
+    if (!s->person && (!registry_get(s->registry, id, &shell) || shell.foreign)) {
         int r = nacre_adopt(s, id, err);
         if (r < 0)
             return r;

@@ -8,7 +8,6 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "shell/session.h"
-#include "sys/host.h"
 #include "sys/proc.h"
 
 struct owner {
@@ -16,16 +15,19 @@ struct owner {
     bool alive;
 };
 
+bool scope_session_lives_on(const struct catalog_session *row, const struct host *host)
+{
+    struct proc_ref ref = {.pid = row->pid, .start = row->start};
+    if (row->closed_ms || row->pid <= 0 || memcmp(row->boot, host->boot, sizeof host->boot) != 0)
+        return false;
+    /* In another pid namespace nobody can tell; then it is not ours to take. */
+    return row->pid_ns != host->pid_ns || proc_alive(&ref);
+}
+
 bool scope_session_lives(const struct catalog_session *row)
 {
     struct host host;
-    struct proc_ref ref = {.pid = row->pid, .start = row->start};
-    if (row->closed_ms || row->pid <= 0 || host_identify(&host) < 0)
-        return false;
-    if (memcmp(row->boot, host.boot, sizeof host.boot) != 0)
-        return false;
-    /* In another pid namespace nobody can tell; then it is not ours to take. */
-    return row->pid_ns != host.pid_ns || proc_alive(&ref);
+    return !row->closed_ms && host_identify(&host) == 0 && scope_session_lives_on(row, &host);
 }
 
 /* The catalog knows of adoptions and of sessions that were closed in a process that lives on. */
@@ -149,6 +151,11 @@ int nacre_adopt(nacre_session *session, const nacre_id *id, nacre_error *reterr)
     return r;
 }
 
+static bool is_over(const nacre_record *record)
+{
+    return record->outcome != NACRE_RUNNING && record->tree == NACRE_TREE_EMPTY;
+}
+
 /* It is nobody's from now on: an id that no session has. */
 static int let_go(nacre_session *s, const nacre_id *id, nacre_error *err)
 {
@@ -164,6 +171,18 @@ static int let_go(nacre_session *s, const nacre_id *id, nacre_error *err)
     return MIN(r, 0);
 }
 
+/* 1 if it is kept, and no session that lives has it. */
+static int is_nobodys(nacre_session *s, const nacre_id *id, nacre_error *reterr)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    struct owner owner;
+    int r = CALL(s, peek, id, &record);
+    if (r < 0 || record.lifetime != NACRE_LIFE_KEEP || is_over(&record))
+        return r;
+    r = find_owner(s, id, &owner, reterr);
+    return r < 0 ? r : !owner.alive;
+}
+
 int nacre_keep(nacre_session *session, const nacre_id *id, nacre_error *reterr)
 {
     nacre_record record = NACRE_RECORD_INIT;
@@ -174,10 +193,14 @@ int nacre_keep(nacre_session *session, const nacre_id *id, nacre_error *reterr)
         return session_unsupported(session, "keep shells", reterr);
     r = scope_check(session, id, true, reterr);
     if (r == 0)
+        r = is_nobodys(session, id, reterr);
+    if (r > 0)
+        return 1;
+    if (r == 0)
         r = CALL(session, change, id, 0, 1);
     if (r == 0)
         r = CALL(session, peek, id, &record);
-    if (r == 0 && record.outcome != NACRE_RUNNING && record.tree == NACRE_TREE_EMPTY)
+    if (r == 0 && is_over(&record))
         r = err_set(reterr, NACRE_ECLOSED, "shell %s has ended; there is nothing left to keep",
                     nacre_id_short(id).s);
     return r < 0 ? r : let_go(session, id, reterr);

@@ -5,7 +5,7 @@
  *   start.c        starting: places, foreground and background; names.c with a name
  *   ends.c         hearing how shells end
  *   scope.c        whose shells are whose
- *   list.c         lists, counts, sessions
+ *   list.c         lists, counts, sessions; owners.c whose shells they show
  *   reading.c      cursors
  *   completion.c   offers
  *   retention.c    what is removed, and when
@@ -24,6 +24,7 @@
 #include "shell/audit.h"
 #include "shell/books.h"
 #include "shell/registry.h"
+#include "sys/host.h"
 
 struct nacre_session {
     pid_t owner; /* the process that opened it */
@@ -92,6 +93,8 @@ void ends_shelve(nacre_session *s, const nacre_id *id);
 int scope_check(nacre_session *s, const nacre_id *id, bool change, nacre_error *err);
 
 bool scope_session_lives(const struct catalog_session *row);
+/* The same for many sessions, on a host that was identified once. */
+bool scope_session_lives_on(const struct catalog_session *row, const struct host *host);
 
 /* completion.c: one is due. */
 void completion_ring(nacre_session *s);

@@ -1,0 +1,31 @@
+/* The sessions of a home, for looking up whose a shell is. */
+#ifndef NACRE_SHELL_OWNERS_H
+#define NACRE_SHELL_OWNERS_H
+
+#include <nacre/id.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "catalog/catalog.h"
+
+struct owner {
+    nacre_id id;
+    char *name; /* "" = none */
+    bool alive;
+};
+
+struct owners {
+    struct owner *items; /* by id */
+    size_t count;
+    size_t cap;
+    bool loaded;
+};
+
+/* Takes in all, or what can be had. Release with owners_done(). */
+void owners_load(struct owners *owners, struct catalog *catalog);
+void owners_done(struct owners *owners);
+
+/* NULL if there is no such session (any more). */
+const struct owner *owners_find(const struct owners *owners, const nacre_id *id);
+
+#endif

@@ -29,6 +29,7 @@ for_test() {
 	libseccomp-dev denies system calls, so that fallbacks are tested
 	git a program that likes to open editors
 	python3 a program that asks, and one that serves
+	tmux a real terminal, for what is drawn on one
 	procps pkill and ps, run as agents run them
 	tmux a real terminal, to compare the rendering with
 	util-linux setpriv and unshare: other users, other namespaces

@@ -78,9 +78,12 @@ typedef struct nacre_usage {
                                               the first 0 */
 } nacre_usage;
 
-#define NACRE_USAGE_INIT                 \
-    {                                    \
-        sizeof(nacre_usage), 0, 0, 0, {0} \
+#define NACRE_USAGE_INIT              \
+    {                                 \
+        sizeof(nacre_usage), 0, 0, 0, \
+        {                             \
+            0                         \
+        }                             \
     }
 
 /*

@@ -90,7 +90,7 @@ struct catalog_session {
     uint8_t boot[16];
     uint64_t pid_ns;
     int64_t opened_ms;
-    int64_t closed_ms; /* 0 = not closed properly (yet) */
+    int64_t closed_ms;            /* 0 = not closed properly (yet) */
     struct catalog_counts counts; /* only for reading, if the filter asks for them */
 };
 

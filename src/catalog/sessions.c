@@ -11,10 +11,10 @@
 
 #define COLUMNS "id, pid, start, boot, pid_ns, opened_ms, closed_ms, name, cwd"
 
-#define COUNTS                                                                          \
-    ", (SELECT count(*) FROM runs WHERE session = sessions.id)"                         \
-    ", (SELECT count(*) FROM runs WHERE session = sessions.id AND outcome = 0)"         \
-    ", (SELECT count(*) FROM owed JOIN runs ON runs.id = run"                           \
+#define COUNTS                                                                  \
+    ", (SELECT count(*) FROM runs WHERE session = sessions.id)"                 \
+    ", (SELECT count(*) FROM runs WHERE session = sessions.id AND outcome = 0)" \
+    ", (SELECT count(*) FROM owed JOIN runs ON runs.id = run"                   \
     "   WHERE owed.session = sessions.id AND offered = 0 AND outcome <> 0)"
 
 static int put(struct catalog *c, const char *sql, const struct catalog_session *session)

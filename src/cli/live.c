@@ -3,12 +3,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "base/defs.h"
 #include "base/err.h"
+#include "cli/signals.h"
 
 #define FLUSH_MS 200 /* for the last output to come and go, once the tree has been ended */
 
@@ -48,34 +48,16 @@ static void ender_join(struct ender *e)
     e->done = true;
 }
 
-static int stop_signals(sigset_t *ret)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    sigemptyset(ret);
-    for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
-        struct sigaction action;
-        if (sigaction(signals[i], NULL, &action) < 0)
-            return -errno;
-        if (action.sa_handler != SIG_IGN)
-            sigaddset(ret, signals[i]);
-    }
-    return 0;
-}
-
 int live_init(struct live *l, nacre_session *session, bool copying)
 {
     *l = (struct live){.session = session, .copying = copying, .signal_fd = -EBADF};
     l->ender.done_fd = -EBADF;
 
-    sigset_t set;
-    int r = stop_signals(&set);
-    if (r < 0)
-        return r;
     struct sigaction ignore = {.sa_handler = SIG_IGN};
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0 || sigaction(SIGPIPE, &ignore, NULL) < 0)
-        return -errno;
-    l->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    l->signal_fd = signals_catch();
     if (l->signal_fd < 0)
+        return l->signal_fd;
+    if (sigaction(SIGPIPE, &ignore, NULL) < 0)
         return -errno;
     l->ender.done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return l->ender.done_fd < 0 ? -errno : 0;
@@ -92,11 +74,10 @@ void live_done(struct live *l)
 /* The first signal ends the tree with the usual grace; Ctrl-C while that goes on ends the grace. */
 static void take_signals(struct live *l)
 {
-    struct signalfd_siginfo info;
-    while (RETRY(read(l->signal_fd, &info, sizeof info)) == sizeof info) {
-        bool insist = l->ender.started && info.ssi_signo == SIGINT;
+    for (int number; (number = signals_take(l->signal_fd)) != 0;) {
+        bool insist = l->ender.started && number == SIGINT;
         if (l->signal == 0)
-            l->signal = (int)info.ssi_signo;
+            l->signal = number;
         ender_start(l, true);
         if (insist) {
             nacre_kill_options now = NACRE_KILL_OPTIONS_INIT;

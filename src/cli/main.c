@@ -17,8 +17,9 @@
 #define USAGE_COLUMNS 96
 
 static const struct verb *const verbs[] = {
-    &verb_run,   &verb_start, &verb_list,   &verb_output, &verb_show,   &verb_wait,
-    &verb_input, &verb_kill,  &verb_recall, &verb_rm,     &verb_config, &verb_doctor,
+    &verb_run,  &verb_start, &verb_list,     &verb_output, &verb_show,
+    &verb_wait, &verb_input, &verb_kill,     &verb_adopt,  &verb_recall,
+    &verb_rm,   &verb_gc,    &verb_sessions, &verb_config, &verb_doctor,
 };
 
 static const char intro[] =

@@ -88,11 +88,54 @@ size_t output_columns(void)
     return text && number_parse(text, &columns) && columns > 0 ? columns : 80;
 }
 
+size_t output_rows(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+const char *age_text(int64_t ms, char buf[AGE_TEXT])
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    int64_t seconds = MAX(ms, 0) / 1000;
+    size_t i = 0;
+    while (i + 1 < ARRAY_SIZE(units) && seconds < units[i].seconds)
+        i++;
+    snprintf(buf, AGE_TEXT, "%lld%c", (long long)(seconds / units[i].seconds), units[i].unit);
+    return buf;
+}
+
+const char *bytes_text(uint64_t bytes, char buf[BYTES_TEXT])
+{
+    static const char units[] = "KMGTPE";
+    if (bytes < 1024) {
+        snprintf(buf, BYTES_TEXT, "%llu", (unsigned long long)bytes);
+        return buf;
+    }
+    double value = (double)bytes / 1024;
+    size_t unit = 0;
+    for (; value >= 1023.95 && units[unit + 1]; unit++)
+        value /= 1024;
+    snprintf(buf, BYTES_TEXT, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+    return buf;
+}
+
 /* Columns of a character on a terminal; what the locale does not know counts as one. */
 static size_t point_columns(uint32_t point)
 {
     int width = wcwidth((wchar_t)point);
     return width >= 0 ? (size_t)width : 1;
+}
+
+size_t text_columns(const char *text)
+{
+    size_t size = strlen(text), columns = 0, n;
+    for (uint32_t point; size > 0 && (n = utf8_next(text, size, &point)) > 0; text += n, size -= n)
+        columns += point_columns(point);
+    return columns;
 }
 
 static bool is_control(uint32_t point)

@@ -15,6 +15,7 @@
 #include "cli/live.h"
 #include "cli/out.h"
 #include "cli/shells.h"
+#include "cli/signals.h"
 
 #define JSON_OUTPUT_MAX ((size_t)1 << 20)
 
@@ -38,19 +39,6 @@ static int open_input(const char *path, int *ret_fd)
         return failure("run: cannot read %s: it is a directory", path);
     *ret_fd = TAKE_FD(fd);
     return STATUS_OK;
-}
-
-/* Ends this process the way the signal would have, now that all else is done: a shell that runs
- * us in a loop must see that Ctrl-C was meant for the loop, too. */
-static void die_by_signal(int number)
-{
-    sigset_t set;
-    struct sigaction deadly = {.sa_handler = SIG_DFL};
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    sigaction(number, &deadly, NULL);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static int print_summary(struct live *l)
@@ -225,7 +213,7 @@ static int run_command(const struct run_options *o, const nacre_command *command
     nacre_close(session, NULL);
     if (live.signal != 0) {
         fflush(stdout);
-        die_by_signal(live.signal);
+        signals_die_by(live.signal);
         return STATUS_SIGNAL + live.signal;
     }
     return status;

@@ -2,6 +2,8 @@
 #ifndef NACRE_CLI_SHELLS_H
 #define NACRE_CLI_SHELLS_H
 
+#include <stdlib.h>
+
 #include <nacre/nacre.h>
 
 #include "cli/cli.h"
@@ -13,6 +15,22 @@ int find_shell(nacre_session *session, const char *word, nacre_id *ret_id);
 
 /* The streams of --stream: "out", "err", or both if text is NULL. */
 int parse_stream(const char *verb, const char *text, unsigned *ret_streams);
+
+/* The sessions that have a name, or the one whose id begins with a word. */
+struct sessions {
+    nacre_id *ids;
+    size_t count;
+};
+
+int sessions_find(nacre_session *session, const char *word, struct sessions *ret);
+bool sessions_have(const struct sessions *sessions, const nacre_id *id);
+
+static inline void free_sessions(struct sessions *sessions)
+{
+    free(sessions->ids);
+}
+
+#define cleanup_sessions __attribute__((cleanup(free_sessions)))
 
 static inline void close_session(nacre_session **session)
 {

@@ -19,8 +19,8 @@ struct proc_stat {
     struct proc_ref ref;
     pid_t parent;
     pid_t group;
-    char state; /* 'R', 'S', 'D', 'T', 'Z', ... of its first thread */
-    bool alive; /* not a zombie; one whose first thread ended may have others */
+    char state;            /* 'R', 'S', 'D', 'T', 'Z', ... of its first thread */
+    bool alive;            /* not a zombie; one whose first thread ended may have others */
     uint64_t cpu_ms;       /* its own, user and system */
     uint64_t waited_ms;    /* that of ended children it waited for, and of theirs */
     uint64_t memory_bytes; /* resident */

@@ -82,10 +82,10 @@ case_help() {
     local verb
     nacre --help
     equal "$status" 0
-    for verb in run start list output show wait input kill rm config doctor; do
+    for verb in run start list output show wait input kill adopt rm gc sessions config doctor; do
         holds "$out" "  $verb "
     done
-    for verb in run start list output show wait input kill rm config doctor; do
+    for verb in run start list output show wait input kill adopt rm gc sessions config doctor; do
         nacre help $verb
         equal "$status" 0
         holds "$out" "usage: nacre $verb"
@@ -140,6 +140,13 @@ case_usage() {
     usage 'TEXT' input abcd
     usage 'did you mean "timeout_max"?' config timout_max
     usage '"b"' config a b
+    usage 'missing' adopt
+    usage '"x"' sessions x
+    usage '"x"' gc x
+    usage '--replace needs --name' start --replace -- true
+    usage '--replace needs --name' start --replace --name '' -- true
+    usage '--watch and --json' list --watch --json
+    usage 'did you mean "sessions"?' session
     equal "$(ls -A "$NACRE_HOME" 2>/dev/null)" ""
 }
 
@@ -166,7 +173,7 @@ case_numbers() {
 
 case_ids() {
     local verb id twin
-    for verb in output wait kill rm; do
+    for verb in output wait kill rm adopt; do
         usage 'too short' $verb abc
         usage 'not an id' $verb xyzw
         usage 'not an id' $verb ABCD
@@ -185,7 +192,7 @@ case_ids() {
     twin=${id:0:31}
     [ "${id:31}" = 0 ] && twin+=1 || twin+=0
     cp -a "$NACRE_HOME/runs/$id" "$NACRE_HOME/runs/$twin"
-    for verb in output wait rm kill; do
+    for verb in output wait rm adopt kill; do
         nacre $verb "${id:0:8}"
         equal "$status" 1
         equal "$out" ""
@@ -610,7 +617,7 @@ case_start_to_rm() {
     equal "$out" warn
     nacre list
     lines 1
-    match "$out" "^running +${id:0:8} +[0-9]+s +8  \[web\] echo up; echo warn"
+    match "$out" "^running +${id:0:8} +[0-9]+s +[0-9.]+s +[0-9.]+[KM] +8  -  -  \[web\] echo up; echo warn"
     nacre rm "$id"
     equal "$status" 1
     match "$err" '^nacre: '
@@ -707,16 +714,276 @@ case_list() {
     equal "$(json 'len(r), r[0]["status"], r[1]["status"], r[2]["status"]')" \
         "(3, 'running', 'exited(0)', 'exited(7), lingering')"
     equal "$(json 'r[0]["id"]')" "$long"
-    script -qec "stty cols 60; $nacre list" /dev/null | tr -d '\r' >"$work/tty"
-    holds "$(<"$work/tty")" STATUS
-    holds "$(<"$work/tty")" '…'
-    equal "$(sed 's/\x1b\[[0-9]*m//g; s/…/./' "$work/tty" | awk 'length > 60')" ""
+    local width
+    for width in 30 60 100 200; do
+        script -qec "stty cols $width; $nacre list" /dev/null | tr -d '\r' >"$work/tty"
+        holds "$(<"$work/tty")" STATUS
+        holds "$(<"$work/tty")" '…'
+        [ $width -eq 30 ] ||
+            equal "$(sed 's/\x1b\[[0-9]*m//g; s/…/./' "$work/tty" | awk "length > $width")" ""
+    done
+    holds "$(<"$work/tty")" UNREAD
+    lacks "$(<"$work/tty")" PORTS
+    lacks "$(<"$work/tty")" SESSION
     NO_COLOR=1 script -qec "$nacre list" /dev/null >"$work/tty"
     lacks "$(<"$work/tty")" $'\033'
     nacre kill "$long" "$ling"
     equal "$status" 0
     lines 2
     until_true dead "sleep $sleep"
+}
+
+# What an ended shell used is in its record; what a living one uses is looked up.
+case_list_usage() {
+    local id port
+    id=$("$nacre" start -- 'exec python3 -c "
+import socket, time
+m = bytearray(b\"x\") * (40 << 20)
+s = socket.create_server((\"127.0.0.1\", 0))
+print(s.getsockname()[1], flush=True)
+time.sleep(300)"') || fail "start failed"
+    until_true eval "[ -n \"\$($nacre output $id)\" ]"
+    port=$("$nacre" output "$id")
+    nacre list
+    match "$out" "^running +${id:0:8} +[0-9]+[sm] +[0-9.]+s +[4-9][0-9]M +[56]  $port  -  exec python3 -c "
+    script -qec "stty cols 80; $nacre list" /dev/null >"$work/tty"
+    holds "$(<"$work/tty")" PORTS
+    nacre list --json
+    equal "$(json 'r[0]["usage"]["ports"], r[0]["usage"]["processes"]')" "([$port], 1)"
+    equal "$(json 'r[0]["usage"]["memory_bytes"] > 40 << 20, r[0]["unread"] > 0, r[0]["background"]')" \
+        "(True, True, True)"
+    nacre kill "$id"
+    nacre list --all
+    match "$out" "^killed +${id:0:8} +[0-9]+[sm] +[0-9.]+s +[4-9][0-9]M +[56]  -  -  exec"
+    nacre list --all --json
+    equal "$(json 'r[0]["usage"], r[0]["max_rss_kb"] > 40 << 10')" "(None, True)"
+}
+
+# run_as NAME ARGUMENT...: nacre run as the front end of a session of that name; $run_pid is it.
+run_as() {
+    NACRE_SESSION=$1 start_run "${@:2}"
+}
+
+case_sessions() {
+    local sleep a b
+    sleep=$(unique_sleep)
+    nacre sessions --all
+    equal "$status$out$err" 0
+    nacre sessions --all --json
+    equal "$out" '[]'
+    a=$("$nacre" start -- "exec sleep $sleep") || fail "start failed"
+    nacre run -- true
+    run_as agent --cwd "$work" -- "echo ready; exec sleep $sleep"
+    until_true printed ready "$work/out"
+    cp "$work/out" "$work/ready"
+    nacre list
+    lines 2
+    match "$out" "  agent  echo ready"
+    nacre sessions
+    lines 2
+    match "$out" $'^ended +[0-9a-f]{8}  - +-  [0-9]+s  1/1  0  /.*\nalive  [0-9a-f]{8}  agent +'$run_pid'  [0-9]+s  1/1  0  /'
+    nacre sessions --all
+    lines 3
+    nacre sessions --json
+    equal "$(json '[(s["status"], s["name"], s["running"], s["shells"], s["completions"]) for s in r]')" \
+        "[('ended', '', 1, 1, 0), ('alive', 'agent', 1, 1, 0)]"
+    equal "$(json 'r[1]["pid"]')" "$run_pid"
+    b=$(json 'r[1]["id"]')
+    equal "$(json 'r[0]["cwd"]')" "$PWD"
+    for b in agent "$b" "${b:0:4}"; do
+        nacre list --session "$b"
+        lines 1
+        holds "$out" 'agent  echo ready'
+    done
+    nacre list --session "$(json 'r[0]["id"]' 2>/dev/null || echo none)"
+    equal "$status" 1
+    for b in nobody 0 "" 0123abcd; do
+        nacre list --session "$b"
+        equal "$status" 1
+        equal "$out" ""
+        holds "$err" "no session with the name or id \"$b\""
+    done
+    nacre kill "$a"
+    nacre sessions --json
+    equal "$(json '[s["name"] for s in r]')" "['agent']"
+    nacre sessions --all --json
+    equal "$(json '[s["completions"] for s in r]')" "[1, 0, 0]"
+    kill -KILL $run_pid
+    wait $run_pid 2>/dev/null
+    until_true dead "sleep $sleep"
+    nacre sessions
+    lines 0
+    nacre sessions --all
+    match "$out" $'\ngone +[0-9a-f]{8}  agent  -  '
+    script -qec "stty cols 100; $nacre sessions --all" /dev/null >"$work/tty"
+    holds "$(<"$work/tty")" UNDELIVERED
+    script -qec "$nacre sessions" /dev/null >"$work/tty"
+    holds "$(<"$work/tty")" 'none is alive'
+}
+
+case_adopt() {
+    local sleep id
+    sleep=$(unique_sleep)
+    run_as agent -- "echo ready; exec sleep $sleep"
+    until_true printed ready "$work/out"
+    nacre list --json
+    id=$(json 'r[0]["id"]')
+    equal "$(json 'r[0]["session_name"], r[0]["session_alive"], r[0]["background"]')" \
+        "('agent', True, False)"
+    nacre adopt "${id:0:8}"
+    equal "$status" 0
+    equal "$err" ""
+    holds "$out" "shell $id is kept: it no longer ends with its session"
+    nacre list --json
+    equal "$(json 'r[0]["session"], r[0]["session_name"], r[0]["session_alive"]')" "(None, '', False)"
+    kill -KILL $run_pid
+    wait $run_pid 2>/dev/null
+    sleep 0.3
+    alive "sleep $sleep" || fail "it ended with its session"
+    nacre list
+    match "$out" "^running +${id:0:8} "
+    nacre adopt "$id"
+    equal "$status" 0
+    equal "$out" "shell $id is kept already, and its session has ended: there is nothing to do"
+    nacre kill "$id"
+    nacre adopt "$id"
+    equal "$status" 1
+    equal "$out" ""
+    equal "$err" "nacre: shell ${id:0:8} has ended; there is nothing left to keep"
+    id=$("$nacre" start -- "exec sleep $sleep") || fail "start failed"
+    nacre adopt "$id" 0123abcd
+    equal "$status" 1
+    holds "$out" "shell $id is kept already"
+    holds "$err" 0123abcd
+    nacre kill "$id"
+}
+
+case_names() {
+    local sleep id other
+    sleep=$(unique_sleep)
+    id=$("$nacre" start --name web -- "exec sleep $sleep") || fail "start failed"
+    nacre start --name web -- "exec sleep $sleep"
+    equal "$status" 0
+    equal "$out" "$id"
+    match "$err" "^nacre: already running: shell ${id:0:8} has the name \"web\""
+    nacre start --name web --replace -- "exec sleep $sleep"
+    equal "$out" "$id"
+    for other in "--cwd / -- exec sleep $sleep" "-- sleep $sleep"; do
+        # shellcheck disable=SC2086
+        nacre start --name web $other
+        equal "$status" 1
+        equal "$out" ""
+        holds "$err" "the name \"web\" belongs to shell ${id:0:8}"
+    done
+    nacre start --name web --replace -- "sleep $sleep"
+    equal "$status" 0
+    equal "$err" ""
+    match "$out" '^[0-9a-f]{32}$'
+    other=$out
+    [ "$other" != "$id" ] || fail "it is the same shell"
+    nacre wait "$id" "$other" --timeout 0
+    equal "$out" "$id killed
+$other running"
+    nacre kill "$other"
+    nacre start --name web -- true
+    equal "$status" 0
+    equal "$err" ""
+}
+
+case_gc() {
+    local a b running
+    a=$("$nacre" start -- 'head -c 3000000 /dev/zero') || fail "start failed"
+    nacre wait "$a"
+    b=$("$nacre" start -- 'head -c 500000 /dev/zero') || fail "start failed"
+    nacre wait "$b"
+    running=$("$nacre" start -- 'head -c 3000000 /dev/zero; echo; exec sleep 300') || fail "start failed"
+    until_true eval "[ \$($nacre output $running | wc -l) -eq 1 ]"
+    nacre list --all
+    nacre gc
+    equal "$status$err" 0
+    match "$out" '^removed 0 shells \(0\); 3 stay \('
+    NACRE_HOME_QUOTA=1MiB nacre gc --dry-run
+    match "$out" '^would remove 1 shell \(2\.9M\); 2 stay \([0-9.]+[KM]\)$'
+    NACRE_HOME_QUOTA=1MiB nacre gc --dry-run --verbose
+    match "$out" "^$a +2\\.9M  ended [0-9]+[sm] ago"
+    NACRE_HOME_QUOTA=1MiB nacre gc --dry-run --json
+    equal "$(json 'r["dry_run"], r["removed"][0]["id"], r["removed"][0]["bytes"] >= 3000000')" \
+        "(True, '$a', True)"
+    equal "$(json 'r["removed_bytes"] == sum(s["bytes"] for s in r["removed"]), r["kept"] + len(r["removed"])')" \
+        "(True, 3)"
+    nacre output "$a" --tail 0
+    equal "$status" 0
+    NACRE_HOME_QUOTA=1MiB nacre gc
+    match "$out" '^removed 1 shell \(2\.9M\); 2 stay \('
+    nacre output "$a" --tail 0
+    equal "$status" 1
+    nacre list --all
+    lacks "$out" "${a:0:8}"
+    holds "$out" "${running:0:8}"
+    NACRE_HOME_DAYS=0 nacre gc
+    equal "$status" 1
+    holds "$err" home_days
+    nacre kill "$running"
+    NACRE_HOME=$work/never nacre gc
+    equal "$out" 'removed 0 shells (0); 0 stay (0)'
+    [ ! -e "$work/never" ] || fail "looking created a home"
+}
+
+# -- A list that is drawn again and again ----------------------------------------------------------
+
+tm() { tmux -L "$(basename "$(dirname "$work")")" -f /dev/null "$@"; }
+on_screen() { [[ $(tm capture-pane -p) == *"$1"* ]]; }
+off_screen() { ! on_screen "$1"; }
+
+case_list_watch() {
+    local id key
+    nacre list --watch
+    equal "$status" 1
+    equal "$out" ""
+    match "$err" '^nacre: list: --watch needs a terminal'
+    TERM=dumb script -qec "$nacre list --watch" /dev/null >"$work/tty"
+    holds "$(<"$work/tty")" 'needs a terminal'
+    id=$("$nacre" start --name first -- 'exec sleep 300') || fail "start failed"
+    tm new-session -d -x 90 -y 10 "env PS1='prompt> ' bash --norc --noprofile"
+    # shellcheck disable=SC2064
+    trap "tmux -L '$(basename "$(dirname "$work")")' kill-server" EXIT
+    until_true on_screen 'prompt>'
+    tm send-keys "echo above; $nacre list --watch; echo status \$?" Enter
+    until_true on_screen '[first] exec sleep 300'
+    on_screen STATUS || fail "no heading"
+    local second
+    second=$("$nacre" start --name second -- 'exec sleep 300') || fail "start failed"
+    until_true on_screen '[second]'
+    [ "$(tm capture-pane -p | grep -c '\[first\]')" -eq 1 ] || fail "drawn twice: $(tm capture-pane -p)"
+    nacre kill "$second"
+    until_true off_screen '[second]'
+    tm send-keys x
+    tm resize-window -x 60 -y 8
+    until_true eval "tm capture-pane -p | grep -q '^running.*…\$'"
+    [ "$(tm capture-pane -p | grep -c '\[first\]')" -eq 1 ] || fail "drawn twice: $(tm capture-pane -p)"
+    tm send-keys q
+    until_true on_screen 'status 0'
+    on_screen '[first]' || fail "the last picture is gone"
+    equal "$(tm display -p '#{alternate_on} #{cursor_flag}')" '0 1'
+    for key in C-c q; do
+        tm send-keys clear Enter "$nacre list --watch" Enter
+        until_true on_screen '[first]'
+        tm send-keys $key
+        tm send-keys "stty -a | grep -o ' icanon'; stty -a | grep -o ' echo '; echo en''d" Enter
+        until_true on_screen $'\nend'
+        holds "$(tm capture-pane -p)" $'\n icanon\n echo'
+    done
+    # More shells than lines.
+    for key in 1 2 3 4 5 6 7 8; do
+        "$nacre" start -- "exec sleep 30$key" >/dev/null || fail "start failed"
+    done
+    tm send-keys clear Enter "$nacre list --watch" Enter
+    until_true on_screen 'and 4 more'
+    on_screen STATUS || fail "the heading left: $(tm capture-pane -p)"
+    tm send-keys q
+    nacre list --json
+    # shellcheck disable=SC2046
+    nacre kill $(json '" ".join(s["id"] for s in r)')
 }
 
 # -- output ----------------------------------------------------------------------------------------

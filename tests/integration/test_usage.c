@@ -1,4 +1,5 @@
-/* What the processes of a shell use: memory, CPU time and ports of the whole tree, while it lives. */
+/* What the processes of a shell use: memory, CPU time and ports of the whole tree, while it lives.
+ */
 #include "harness.h"
 
 #include <stdlib.h>
@@ -49,10 +50,10 @@ TEST(what_ended_in_the_tree_counts_without_a_cgroup)
     close_session(session);
 }
 
-#define SERVER                                                                           \
-    "python3 -c 'import socket,time\n"                                                   \
-    "m = bytearray(b\"x\") * (%d << 20)\n"                                              \
-    "s = [socket.create_server((\"127.0.0.1\", 0)) for i in range(2)]\n"                \
+#define SERVER                                                           \
+    "python3 -c 'import socket,time\n"                                   \
+    "m = bytearray(b\"x\") * (%d << 20)\n"                               \
+    "s = [socket.create_server((\"127.0.0.1\", 0)) for i in range(2)]\n" \
     "print(*[x.getsockname()[1] for x in s], \"up\", flush=True)\ntime.sleep(300)\n'"
 
 TEST(all_processes_are_summed)

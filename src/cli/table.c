@@ -1,0 +1,153 @@
+#include "cli/table.h"
+
+#include <string.h>
+
+#define GAP      2
+#define LAST_MIN 12 /* columns that the last one shall have at least, before others leave */
+#define LAST_LOW 8  /* and in any case */
+
+void table_init(struct table *t, const struct table_column *columns, size_t count)
+{
+    *t = (struct table){.columns = columns, .count = MIN(count, (size_t)TABLE_COLUMNS_MAX)};
+}
+
+static void row_done(struct table_row *row)
+{
+    for (size_t i = 0; i < TABLE_COLUMNS_MAX; i++)
+        free(row->cells[i]);
+}
+
+void table_done(struct table *t)
+{
+    for (size_t i = 0; i < t->row_count; i++)
+        row_done(&t->rows[i]);
+    free(t->rows);
+    *t = (struct table){0};
+}
+
+static char *harmless(const char *cell)
+{
+    struct buf text cleanup_buf;
+    buf_init(&text, SIZE_MAX / 2);
+    return append_line(&text, cell && *cell ? cell : "-", COLUMNS_UNLIMITED) < 0 ? NULL
+                                                                                 : buf_take(&text);
+}
+
+int table_add(struct table *t, const char *const *cells, const char *colour)
+{
+    if (t->row_count == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 32;
+        struct table_row *rows = realloc(t->rows, cap * sizeof *rows);
+        if (!rows)
+            return -ENOMEM;
+        t->rows = rows;
+        t->cap = cap;
+    }
+    struct table_row row = {.colour = colour};
+    for (size_t i = 0; i < t->count; i++)
+        if (!(row.cells[i] = harmless(cells[i]))) {
+            row_done(&row);
+            return -ENOMEM;
+        }
+    t->rows[t->row_count++] = row;
+    return 0;
+}
+
+/* How wide each column is, and which of them are shown. */
+struct layout {
+    size_t widths[TABLE_COLUMNS_MAX];
+    bool hidden[TABLE_COLUMNS_MAX];
+    size_t last; /* columns for the last one */
+};
+
+static size_t used_by(const struct table *t, const struct layout *l)
+{
+    size_t used = 0;
+    for (size_t i = 0; i + 1 < t->count; i++)
+        used += l->hidden[i] ? 0 : l->widths[i] + GAP;
+    return used;
+}
+
+/* False if none can leave any more. */
+static bool hide_one(const struct table *t, struct layout *l)
+{
+    size_t found = t->count;
+    for (size_t i = 0; i < t->count; i++)
+        if (!l->hidden[i] && t->columns[i].rank > 0 &&
+            (found == t->count || t->columns[i].rank > t->columns[found].rank))
+            found = i;
+    if (found == t->count)
+        return false;
+    l->hidden[found] = true;
+    return true;
+}
+
+static struct layout lay_out(const struct table *t, bool heading, size_t columns, size_t rows)
+{
+    struct layout l = {.last = COLUMNS_UNLIMITED};
+    memcpy(l.hidden, t->hidden, sizeof l.hidden);
+    for (size_t i = 0; i < t->count; i++) {
+        l.widths[i] = heading ? text_columns(t->columns[i].title) : 0;
+        for (size_t j = 0; j < rows; j++) {
+            size_t width = text_columns(t->rows[j].cells[i]);
+            l.widths[i] = MAX(l.widths[i], width);
+        }
+    }
+    if (columns == COLUMNS_UNLIMITED)
+        return l;
+    while (used_by(t, &l) + MIN(l.widths[t->count - 1], (size_t)LAST_MIN) > columns &&
+           hide_one(t, &l))
+        ;
+    size_t used = used_by(t, &l);
+    l.last = columns > used + LAST_LOW ? columns - used : LAST_LOW;
+    return l;
+}
+
+static int append_cell(struct buf *out, const char *cell, size_t width, bool right)
+{
+    size_t have = text_columns(cell);
+    int room = (int)(width - MIN(width, have));
+    return right ? buf_printf(out, "%*s%s%*s", room, "", cell, GAP, "")
+                 : buf_printf(out, "%s%*s", cell, room + GAP, "");
+}
+
+static int append_row(const struct table *t, const struct layout *l, const char *const *cells,
+                      const char *colour, const char *off, struct buf *out)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i + 1 < t->count; i++) {
+        if (l->hidden[i])
+            continue;
+        if (i == 0)
+            r = buf_str(out, colour);
+        if (r == 0)
+            r = append_cell(out, cells[i], l->widths[i], t->columns[i].right);
+        if (r == 0 && i == 0)
+            r = buf_str(out, off);
+    }
+    if (r == 0)
+        r = append_line(out, cells[t->count - 1], l->last);
+    return r < 0 ? r : buf_str(out, "\n");
+}
+
+int table_format(const struct table *t, const struct paint *paint, bool heading, size_t columns,
+                 size_t max_rows, struct buf *out)
+{
+    size_t rows = MIN(t->row_count, max_rows);
+    struct layout l = lay_out(t, heading, columns, rows);
+    const char *titles[TABLE_COLUMNS_MAX] = {0};
+    int r = 0;
+    for (size_t i = 0; i < t->count; i++)
+        titles[i] = t->columns[i].title;
+    if (heading) {
+        r = buf_str(out, paint->dim);
+        if (r == 0)
+            r = append_row(t, &l, titles, "", "", out);
+        if (r == 0)
+            r = buf_str(out, paint->off);
+    }
+    for (size_t i = 0; r == 0 && i < rows; i++)
+        r = append_row(t, &l, (const char *const *)t->rows[i].cells, t->rows[i].colour, paint->off,
+                       out);
+    return r;
+}

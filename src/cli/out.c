@@ -126,6 +126,8 @@ const char *bytes_text(uint64_t bytes, char buf[BYTES_TEXT])
 /* Columns of a character on a terminal; what the locale does not know counts as one. */
 static size_t point_columns(uint32_t point)
 {
+    if (point >= ' ' && point < 0x7f)
+        return 1;
     int width = wcwidth((wchar_t)point);
     return width >= 0 ? (size_t)width : 1;
 }

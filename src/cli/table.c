@@ -25,12 +25,18 @@ void table_done(struct table *t)
     *t = (struct table){0};
 }
 
+/* One line without controls; plain ASCII, which nearly all cells are, is that already. */
 static char *harmless(const char *cell)
 {
     struct buf text cleanup_buf;
     buf_init(&text, SIZE_MAX / 2);
-    return append_line(&text, cell && *cell ? cell : "-", COLUMNS_UNLIMITED) < 0 ? NULL
-                                                                                 : buf_take(&text);
+    cell = cell && *cell ? cell : "-";
+    const char *p = cell;
+    while (*p >= ' ' && *p < 0x7f)
+        p++;
+    if (*p == '\0')
+        return strdup(cell);
+    return append_line(&text, cell, COLUMNS_UNLIMITED) < 0 ? NULL : buf_take(&text);
 }
 
 int table_add(struct table *t, const char *const *cells, const char *colour)
@@ -48,6 +54,8 @@ int table_add(struct table *t, const char *const *cells, const char *colour)
         if (!(row.cells[i] = harmless(cells[i]))) {
             row_done(&row);
             return -ENOMEM;
+        } else {
+            row.widths[i] = text_columns(row.cells[i]);
         }
     t->rows[t->row_count++] = row;
     return 0;
@@ -88,10 +96,8 @@ static struct layout lay_out(const struct table *t, bool heading, size_t columns
     memcpy(l.hidden, t->hidden, sizeof l.hidden);
     for (size_t i = 0; i < t->count; i++) {
         l.widths[i] = heading ? text_columns(t->columns[i].title) : 0;
-        for (size_t j = 0; j < rows; j++) {
-            size_t width = text_columns(t->rows[j].cells[i]);
-            l.widths[i] = MAX(l.widths[i], width);
-        }
+        for (size_t j = 0; j < rows; j++)
+            l.widths[i] = MAX(l.widths[i], t->rows[j].widths[i]);
     }
     if (columns == COLUMNS_UNLIMITED)
         return l;
@@ -103,30 +109,40 @@ static struct layout lay_out(const struct table *t, bool heading, size_t columns
     return l;
 }
 
-static int append_cell(struct buf *out, const char *cell, size_t width, bool right)
+static int append_blanks(struct buf *out, size_t count)
 {
-    size_t have = text_columns(cell);
-    int room = (int)(width - MIN(width, have));
-    return right ? buf_printf(out, "%*s%s%*s", room, "", cell, GAP, "")
-                 : buf_printf(out, "%s%*s", cell, room + GAP, "");
+    static const char blanks[] = "                                ";
+    int r = 0;
+    for (; r == 0 && count > 0; count -= MIN(count, sizeof blanks - 1))
+        r = buf_append(out, blanks, MIN(count, sizeof blanks - 1));
+    return r;
 }
 
-static int append_row(const struct table *t, const struct layout *l, const char *const *cells,
-                      const char *colour, const char *off, struct buf *out)
+static int append_cell(struct buf *out, const char *cell, size_t have, size_t width, bool right)
+{
+    size_t room = width - MIN(width, have);
+    int r = right ? append_blanks(out, room) : 0;
+    if (r == 0)
+        r = buf_str(out, cell);
+    return r < 0 ? r : append_blanks(out, (right ? 0 : room) + GAP);
+}
+
+static int append_row(const struct table *t, const struct layout *l, const struct table_row *row,
+                      const char *off, struct buf *out)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i + 1 < t->count; i++) {
         if (l->hidden[i])
             continue;
         if (i == 0)
-            r = buf_str(out, colour);
+            r = buf_str(out, row->colour);
         if (r == 0)
-            r = append_cell(out, cells[i], l->widths[i], t->columns[i].right);
+            r = append_cell(out, row->cells[i], row->widths[i], l->widths[i], t->columns[i].right);
         if (r == 0 && i == 0)
             r = buf_str(out, off);
     }
     if (r == 0)
-        r = append_line(out, cells[t->count - 1], l->last);
+        r = append_line(out, row->cells[t->count - 1], l->last);
     return r < 0 ? r : buf_str(out, "\n");
 }
 
@@ -135,19 +151,20 @@ int table_format(const struct table *t, const struct paint *paint, bool heading,
 {
     size_t rows = MIN(t->row_count, max_rows);
     struct layout l = lay_out(t, heading, columns, rows);
-    const char *titles[TABLE_COLUMNS_MAX] = {0};
+    struct table_row titles = {.colour = ""};
     int r = 0;
-    for (size_t i = 0; i < t->count; i++)
-        titles[i] = t->columns[i].title;
+    for (size_t i = 0; i < t->count; i++) {
+        titles.cells[i] = (char *)t->columns[i].title;
+        titles.widths[i] = text_columns(t->columns[i].title);
+    }
     if (heading) {
         r = buf_str(out, paint->dim);
         if (r == 0)
-            r = append_row(t, &l, titles, "", "", out);
+            r = append_row(t, &l, &titles, "", out);
         if (r == 0)
             r = buf_str(out, paint->off);
     }
     for (size_t i = 0; r == 0 && i < rows; i++)
-        r = append_row(t, &l, (const char *const *)t->rows[i].cells, t->rows[i].colour, paint->off,
-                       out);
+        r = append_row(t, &l, &t->rows[i], paint->off, out);
     return r;
 }

@@ -18,6 +18,7 @@ struct table_column {
 
 struct table_row {
     char *cells[TABLE_COLUMNS_MAX];
+    size_t widths[TABLE_COLUMNS_MAX];
     const char *colour; /* of the first cell */
 };
 

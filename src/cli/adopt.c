@@ -5,7 +5,7 @@
 #include "cli/out.h"
 #include "cli/shells.h"
 
-static int adopt_one(nacre_session *session, const char *word)
+static int adopt_one(nacre_session *session, const char *word, UNUSED const void *argument)
 {
     nacre_id id;
     nacre_error error = NACRE_ERROR_INIT;
@@ -24,17 +24,7 @@ static int adopt_one(nacre_session *session, const char *word)
 
 static int adopt(UNUSED const void *options, char **words, size_t count)
 {
-    int status = check_ids(words, count);
-    if (status != STATUS_OK)
-        return status;
-    nacre_session *session cleanup_session = NULL;
-    if ((status = open_session(&session)) != STATUS_OK)
-        return status;
-    for (size_t i = 0; i < count; i++) {
-        int r = adopt_one(session, words[i]);
-        status = MAX(status, r);
-    }
-    return status;
+    return each_shell(words, count, adopt_one, NULL);
 }
 
 static const struct option options[] = {{0}};

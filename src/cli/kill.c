@@ -32,7 +32,7 @@ static int report(const nacre_id *id, const nacre_kill_result *result)
     return result->survivors > 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-static int kill_one(nacre_session *session, const char *word, const nacre_kill_options *how)
+static int kill_one(nacre_session *session, const char *word, const void *how)
 {
     nacre_id id;
     nacre_error error = NACRE_ERROR_INIT;
@@ -53,17 +53,7 @@ static int kill_shells(const void *options, char **words, size_t count)
     if (o->signal && (how.signal = nacre_signal_number(o->signal)) < 0)
         return usage_error("kill: --signal takes a name or number such as INT or 9; got \"%s\"",
                            o->signal);
-    int status = check_ids(words, count);
-    if (status != STATUS_OK)
-        return status;
-    nacre_session *session cleanup_session = NULL;
-    if ((status = open_session(&session)) != STATUS_OK)
-        return status;
-    for (size_t i = 0; i < count; i++) {
-        int r = kill_one(session, words[i], &how);
-        status = MAX(status, r);
-    }
-    return status;
+    return each_shell(words, count, kill_one, &how);
 }
 
 static const struct option options[] = {

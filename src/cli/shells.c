@@ -45,3 +45,18 @@ int parse_stream(const char *verb, const char *text, unsigned *ret_streams)
         return STATUS_OK;
     return usage_error("%s: --stream takes \"out\" or \"err\"; got \"%s\"", verb, text);
 }
+
+int each_shell(char **words, size_t count, shell_fn *fn, const void *argument)
+{
+    int status = check_ids(words, count);
+    if (status != STATUS_OK)
+        return status;
+    nacre_session *session cleanup_session = NULL;
+    if ((status = open_session(&session)) != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        int r = fn(session, words[i], argument);
+        status = MAX(status, r);
+    }
+    return status;
+}

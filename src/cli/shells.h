@@ -16,6 +16,11 @@ int find_shell(nacre_session *session, const char *word, nacre_id *ret_id);
 /* The streams of --stream: "out", "err", or both if text is NULL. */
 int parse_stream(const char *verb, const char *text, unsigned *ret_streams);
 
+/* Does one thing with each of the shells that were named, in a session of its own, and returns the
+ * worst status. Nothing is done if one of the words can be no id. */
+typedef int shell_fn(nacre_session *session, const char *word, const void *argument);
+int each_shell(char **words, size_t count, shell_fn *fn, const void *argument);
+
 /* The sessions that have a name, or the one whose id begins with a word. */
 struct sessions {
     nacre_id *ids;

@@ -859,15 +859,19 @@ case_adopt() {
 }
 
 case_names() {
-    local sleep id other
+    local sleep id other first
     sleep=$(unique_sleep)
     id=$("$nacre" start --name web -- "exec sleep $sleep") || fail "start failed"
+    nacre sessions --json
+    first=$(json 'r[0]["id"]')
     nacre start --name web -- "exec sleep $sleep"
     equal "$status" 0
     equal "$out" "$id"
     match "$err" "^nacre: already running: shell ${id:0:8} has the name \"web\""
     nacre start --name web --replace -- "exec sleep $sleep"
     equal "$out" "$id"
+    nacre sessions --json
+    equal "$(json '[(s["id"], s["running"], s["shells"]) for s in r]')" "[('$first', 1, 1)]"
     for other in "--cwd / -- exec sleep $sleep" "-- sleep $sleep"; do
         # shellcheck disable=SC2086
         nacre start --name web $other

@@ -21,22 +21,29 @@ static bool has_printed(nacre_session *session, const nacre_id *id, const char *
     return found;
 }
 
-static void computing(nacre_session *session)
+#define COUNTING "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done"
+
+/* One that the command waited for, or one that lost its parent, and has ended. */
+static void computing(nacre_session *session, const char *text)
 {
-    nacre_id id = start_text(session, "(i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done) & "
-                                      "wait; echo counted; exec sleep 300");
+    nacre_id id = start_text(session, text);
     CHECK(AWAIT(has_printed(session, &id, "counted"), 10000));
-    nacre_usage usage = usage_of(session, &id);
-    CHECK_EQ_INT(1, usage.processes);
-    CHECK_RANGE(20, usage.cpu_ms, 60000);
+    CHECK(AWAIT(usage_of(session, &id).processes == 1, 1000));
+    CHECK_RANGE(20, usage_of(session, &id).cpu_ms, 60000);
     CHECK(AWAIT(usage_of(session, &id).memory_bytes > 100 * 1024, 1000));
     CHECK_OK(nacre_kill(session, &id, NULL, NULL, ERR));
+}
+
+static void computing_both_ways(nacre_session *session)
+{
+    computing(session, "(" COUNTING ") & wait; echo counted; exec sleep 300");
+    computing(session, "(( " COUNTING "; echo counted) &); exec sleep 300");
 }
 
 TEST(what_ended_in_the_tree_counts)
 {
     nacre_session *session = open_session();
-    computing(session);
+    computing_both_ways(session);
     close_session(session);
 }
 
@@ -46,7 +53,7 @@ TEST(what_ended_in_the_tree_counts_without_a_cgroup)
     options.tier = NACRE_TIER_SUBREAPER;
     options.person = 1;
     nacre_session *session = open_options(&options);
-    computing(session);
+    computing_both_ways(session);
     close_session(session);
 }
 

@@ -411,6 +411,47 @@ static void callbacks_may_call_and_end_it(void **state)
     assert_string_equal(runs_of(p.c, (struct catalog_filter){0}), "21");
 }
 
+struct tally {
+    struct catalog_counts counts[3]; /* by the number of the session */
+};
+
+static int tally_session(const struct catalog_session *session, void *userdata)
+{
+    struct tally *tally = userdata;
+    for (uint8_t i = 1; i < 3; i++) {
+        nacre_id id = id_of(SESSION, i);
+        if (nacre_id_equal(&session->id, &id))
+            tally->counts[i] = session->counts;
+    }
+    return 0;
+}
+
+static void counted_with_the_sessions(void **state)
+{
+    (void)state;
+    cleanup_place struct place p = place_open();
+    nacre_id a = id_of(SESSION, 1), b = id_of(SESSION, 2), one = id_of(RUN, 1), two = id_of(RUN, 2);
+    struct catalog_session rows[] = {{.id = a, .name = "", .cwd = ""},
+                                     {.id = b, .name = "", .cwd = ""}};
+    struct tally plain = {0}, tally = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        assert_int_equal(catalog_put_session(p.c, &rows[i], NULL), 0);
+    put_numbers(p.c, 1, 4, &a);
+    end(p.c, 2, 2000);
+    assert_int_equal(catalog_owe(p.c, &one, &a, NULL), 0);
+    assert_int_equal(catalog_owe(p.c, &two, &b, NULL), 0);
+    struct catalog_session_filter with_counts = {.counts = true};
+    assert_int_equal(catalog_each_session(p.c, NULL, tally_session, &plain, NULL), 0);
+    assert_int_equal(plain.counts[1].runs, 0);
+    assert_int_equal(catalog_each_session(p.c, &with_counts, tally_session, &tally, NULL), 0);
+    assert_int_equal(tally.counts[1].runs, 4);
+    assert_int_equal(tally.counts[1].running, 3);
+    assert_int_equal(tally.counts[1].due, 0);
+    assert_int_equal(tally.counts[2].runs, 0);
+    assert_int_equal(tally.counts[2].running, 0);
+    assert_int_equal(tally.counts[2].due, 1);
+}
+
 static void counted(void **state)
 {
     (void)state;
@@ -547,6 +588,7 @@ int main(void)
         cmocka_unit_test(lists),
         cmocka_unit_test(callbacks_may_call_and_end_it),
         cmocka_unit_test(counted),
+        cmocka_unit_test(counted_with_the_sessions),
         cmocka_unit_test(offered_once_and_acknowledged),
         cmocka_unit_test(claimed_from_the_ended),
         cmocka_unit_test(a_removed_run_owes_nothing),

@@ -38,6 +38,8 @@ const char *nacre_code_name(int code)
         return "handle of another process";
     case NACRE_EBUSY:
         return "busy";
+    case NACRE_EFORBIDDEN:
+        return "forbidden";
     default:
         return "unknown";
     }

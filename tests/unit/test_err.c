@@ -6,17 +6,17 @@
 static void codes_have_names_of_their_own(void **state)
 {
     (void)state;
-    for (int code = NACRE_EBUSY; code <= NACRE_OK; code++) {
+    for (int code = NACRE_EFORBIDDEN; code <= NACRE_OK; code++) {
         assert_string_not_equal(nacre_code_name(code), "unknown");
         assert_true(strlen(nacre_code_name(code)) > 0);
-        for (int other = NACRE_EBUSY; other < code; other++)
+        for (int other = NACRE_EFORBIDDEN; other < code; other++)
             assert_string_not_equal(nacre_code_name(code), nacre_code_name(other));
     }
     assert_string_equal(nacre_code_name(NACRE_ENOTFOUND), "not found");
     assert_string_equal(nacre_code_name(NACRE_EPERM), "not permitted");
     assert_string_equal(nacre_code_name(NACRE_EBACKEND), "backend failure");
     assert_string_equal(nacre_code_name(1), "unknown");
-    assert_string_equal(nacre_code_name(NACRE_EBUSY - 1), "unknown");
+    assert_string_equal(nacre_code_name(NACRE_EFORBIDDEN - 1), "unknown");
     assert_string_equal(nacre_code_name(INT_MIN), "unknown");
 }
 

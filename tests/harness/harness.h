@@ -176,6 +176,10 @@ nacre_session *open_session(void);
 nacre_session *open_options(const nacre_options *options);
 void close_session(nacre_session *session);
 
+/* Not for a person, as a tool opens it; with settings laid over: "name=value" each, NULL at the
+ * end, or NULL for none. */
+nacre_session *open_tool(const char *const *settings);
+
 struct run {
     nacre_record record;
     char *out; /* NUL-terminated besides */
@@ -194,6 +198,13 @@ const char *scattered(const char *mark);
 
 nacre_id start_command(nacre_session *session, const nacre_command *command);
 nacre_id start_text(nacre_session *session, const char *text);
+nacre_id start_background(nacre_session *session, const char *text);
+
+/* Started with a pipe for its stdin, in the background: `read x` waits for release_shell(). */
+nacre_id start_held(nacre_session *session, const char *text);
+void release_shell(nacre_session *session, const nacre_id *id);
+
+nacre_counts counts_of(nacre_session *session);
 
 /* All shells of the home; fails with ERR. */
 int list_home(nacre_session *session, bool only_alive, nacre_list_fn *fn, void *userdata);

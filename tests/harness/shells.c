@@ -21,6 +21,23 @@ nacre_session *open_session(void)
     return open_options(&options);
 }
 
+nacre_session *open_tool(const char *const *settings)
+{
+    nacre_options options = NACRE_OPTIONS_INIT;
+    nacre_settings *own = NULL;
+
+    CHECK_OK(nacre_settings_load(NULL, &own, ERR));
+    for (; settings && *settings; settings++) {
+        const char *value = strchr(*settings, '=') + 1;
+        const char *name = format("%.*s", (int)(value - *settings - 1), *settings);
+        CHECK_OK(nacre_settings_set(own, name, value, NULL, ERR));
+    }
+    options.settings = own;
+    nacre_session *session = open_options(&options);
+    nacre_settings_free(own);
+    return session;
+}
+
 int list_home(nacre_session *session, bool only_alive, nacre_list_fn *fn, void *userdata)
 {
     nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
@@ -61,6 +78,38 @@ nacre_id start_text(nacre_session *session, const char *text)
 
     command.text = text;
     return start_command(session, &command);
+}
+
+nacre_id start_background(nacre_session *session, const char *text)
+{
+    nacre_command command = NACRE_COMMAND_INIT;
+
+    command.text = text;
+    command.background = 1;
+    return start_command(session, &command);
+}
+
+nacre_id start_held(nacre_session *session, const char *text)
+{
+    nacre_command command = NACRE_COMMAND_INIT;
+
+    command.text = text;
+    command.background = 1;
+    command.input = NACRE_STDIN_PIPE;
+    return start_command(session, &command);
+}
+
+void release_shell(nacre_session *session, const nacre_id *id)
+{
+    CHECK_EQ_INT(1, nacre_input(session, id, "\n", 1, 0, soon(2000), ERR));
+}
+
+nacre_counts counts_of(nacre_session *session)
+{
+    nacre_counts counts = NACRE_COUNTS_INIT;
+
+    CHECK_OK(nacre_get_counts(session, &counts, ERR));
+    return counts;
 }
 
 struct run run_command(nacre_session *session, const nacre_command *command)

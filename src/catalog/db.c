@@ -296,13 +296,16 @@ static int perform(struct catalog *c, bool write, db_op *op, void *arg, nacre_er
     return err_set(err, NACRE_EIO, "the catalog in %.100s is damaged again and again", c->home);
 }
 
+/* SQLite fills closed descriptors below 3 with /dev/null, and leaves it there: hence the plug. */
 static int with_lock(struct catalog *c, bool write, db_op *op, void *arg, nacre_error *err)
 {
     pthread_mutex_lock(&c->lock);
+    unsigned low = fd_plug_low();
     int r = perform(c, write, op, arg, err);
     /* What it knows is old with the next change of a run. */
     if (c->in_memory)
         close_db(c);
+    fd_unplug_low(low);
     pthread_mutex_unlock(&c->lock);
     return r;
 }
@@ -331,7 +334,9 @@ int db_open_runs(const struct catalog *c)
 static int try_disk(struct catalog *c, nacre_error *err)
 {
     pthread_mutex_lock(&c->lock);
+    unsigned low = fd_plug_low();
     int r = ready_on_disk(c, err);
+    fd_unplug_low(low);
     pthread_mutex_unlock(&c->lock);
     return r;
 }

@@ -11,15 +11,39 @@
 #include "base/defs.h"
 #include "sys/calls.h"
 
+#define LOW_COUNT 3 /* stdin, stdout, stderr: the host's, also if they are closed */
+
+unsigned fd_plug_low(void)
+{
+    unsigned taken = 0;
+    for (int low = 0; low < LOW_COUNT; low++) {
+        if (fcntl(low, F_GETFD) >= 0)
+            continue;
+        int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        if (fd == low)
+            taken |= 1u << low;
+        else
+            close_fd(&fd); /* another thread was faster */
+    }
+    return taken;
+}
+
+void fd_unplug_low(unsigned taken)
+{
+    for (int low = 0; low < LOW_COUNT; low++)
+        if (taken & 1u << low)
+            close(low);
+}
+
 int fd_dup(int fd)
 {
-    int r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    int r = fcntl(fd, F_DUPFD_CLOEXEC, LOW_COUNT);
     return r < 0 ? -errno : r;
 }
 
 int fd_lift_consume(int fd)
 {
-    if (fd < 0 || fd > 2)
+    if (fd < 0 || fd >= LOW_COUNT)
         return fd;
     int lifted = fd_dup(fd);
     close(fd);

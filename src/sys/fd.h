@@ -12,6 +12,13 @@
 /* Moves fd to 3 or above if it is below (a host may have 0-2 closed). Consumes fd always. */
 int fd_lift_consume(int fd);
 
+/*
+ * Where a library below us opens files by itself: takes those of 0-2 that the host has closed, so
+ * that none of its files gets there, and gives them back. A bit for each one taken.
+ */
+unsigned fd_plug_low(void);
+void fd_unplug_low(unsigned taken);
+
 /* A close-on-exec duplicate at 3 or above. */
 int fd_dup(int fd);
 

@@ -65,6 +65,9 @@ static void use_everything(void)
     struct run fds = run_text(s, program("fd-list"));
     CHECK_TEXT(fds.out, "0 1 2\n");
     run_done(&fds);
+    id = start_background(s, "true");
+    CHECK(AWAIT(counts_of(s).completions == 1, 3000));
+    CHECK_OK(nacre_mark_read(s, &id, 0, 1, ERR));
     id = start_text(s, format("%s sleep 303.%s & sleep 304.%s", own_session(), m, m));
     await_marked(m, 2);
     close_session(s);

@@ -67,6 +67,28 @@ static void pipes_with_no_standard_streams(void *data)
     EXPECT(unit_count_fds() == before);
 }
 
+static void plug_in_child(void *data)
+{
+    (void)data;
+    EXPECT(fd_plug_low() == 0);
+    close(0);
+    close(2);
+    unsigned taken = fd_plug_low();
+    EXPECT(taken == (1u << 0 | 1u << 2));
+    EXPECT(fcntl(0, F_GETFD) == FD_CLOEXEC && fcntl(2, F_GETFD) == FD_CLOEXEC);
+    EXPECT(fd_plug_low() == 0);
+    int fd = open("/", O_RDONLY | O_CLOEXEC);
+    EXPECT(fd > 2);
+    fd_unplug_low(taken);
+    EXPECT(fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) >= 0 && fcntl(2, F_GETFD) < 0);
+}
+
+static void plug(void **state)
+{
+    (void)state;
+    unit_in_child(plug_in_child, NULL);
+}
+
 static void pipes(void **state)
 {
     (void)state;
@@ -327,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lift),
+        cmocka_unit_test(plug),
         cmocka_unit_test(pipes),
         cmocka_unit_test(nonblocking),
         cmocka_unit_test(close_from),

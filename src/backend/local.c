@@ -373,6 +373,11 @@ int local_home(void *self, const char **ret_path, const char **ret_note, nacre_e
     return 0;
 }
 
+int local_check(void *self, nacre_error *err)
+{
+    return MIN(local_runs(self, err), 0);
+}
+
 int local_prepare(void *self, nacre_error *err)
 {
     return local_open_for_starting(self, err);

@@ -27,6 +27,9 @@ struct local_options {
  * close function. */
 int local_new(const struct local_options *options, nacre_backend *ret_backend, nacre_error *err);
 
+/* Whether the home is there (else NACRE_ENOTFOUND) and belongs to this user (else NACRE_EPERM). */
+int local_check(void *self, nacre_error *err);
+
 /* Makes the home, if there is none yet. */
 int local_prepare(void *self, nacre_error *err);
 

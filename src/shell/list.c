@@ -69,7 +69,21 @@ struct home_list {
     nacre_record record;
     struct catalog *catalog;
     struct owners owners;
+    nacre_id asked; /* the session of the last row that was asked about */
+    bool readable;  /* and the answer, which holds for all of its rows; nobody's are readable */
 };
+
+static bool may_read(struct home_list *list, const nacre_id *id, const nacre_id *session)
+{
+    nacre_session *s = list->session;
+    if (s->person || nacre_id_equal(session, &s->id))
+        return true;
+    if (!nacre_id_equal(session, &list->asked)) {
+        list->asked = *session;
+        list->readable = scope_check(s, id, false, NULL) == 0;
+    }
+    return list->readable;
+}
 
 static int report_row(const struct catalog_run *run, nacre_record *record)
 {
@@ -103,7 +117,7 @@ static int show(const struct catalog_run *run, void *userdata)
 {
     struct home_list *list = userdata;
     nacre_record *record = &list->record;
-    if (fill(list, run) < 0)
+    if (!may_read(list, &run->id, &run->session) || fill(list, run) < 0)
         return 0;
     bool over = record->outcome != NACRE_RUNNING && record->tree == NACRE_TREE_EMPTY;
     if (list->options->only_alive && over)
@@ -135,7 +149,7 @@ static int show_plain(const nacre_record *record, void *userdata)
         .background = record->background,
         .session_name = "",
     };
-    return list->fn(&listed, list->userdata);
+    return may_read(list, &record->id, &record->session) ? list->fn(&listed, list->userdata) : 0;
 }
 
 static int list_home(nacre_session *s, const nacre_list_options *options, nacre_list_fn *fn,
@@ -145,7 +159,8 @@ static int list_home(nacre_session *s, const nacre_list_options *options, nacre_
                              .options = options,
                              .fn = fn,
                              .userdata = userdata,
-                             .record = NACRE_RECORD_INIT};
+                             .record = NACRE_RECORD_INIT,
+                             .readable = true};
     struct catalog_filter filter = {.oldest_first = true,
                                     .state = options->only_alive ? CATALOG_OPEN : CATALOG_ANY};
     int r = s->books ? open_index(s, &list.catalog, NULL) : NACRE_ENOTFOUND;

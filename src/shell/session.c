@@ -121,6 +121,7 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
 {
     s->owner = getpid();
     s->person = options->person;
+    s->single = options->single;
     s->bell_fd = s->due_fd = s->tick_fd = -EBADF;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->naming, NULL);
@@ -144,7 +145,11 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
 int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err)
 {
     const char *home;
-    int r = local_home(s->self, &home, NULL, err);
+    if (!s->books)
+        return session_unsupported(s, "keep a catalog", err);
+    int r = local_check(s->self, err);
+    if (r == 0)
+        r = local_home(s->self, &home, NULL, err);
     return r < 0 ? r : books_open(s->books, home, write, ret_catalog, err);
 }
 
@@ -179,6 +184,14 @@ static void stop_starting(nacre_session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Others take a session for alive as long as its process is, unless its row says otherwise. */
+static void sign_in(nacre_session *s)
+{
+    struct catalog *catalog;
+    if (s->started && !s->single)
+        session_catalog(s, true, &catalog, NULL);
+}
+
 /* Where something has to be forgotten, if the session keeps no history and has any. */
 static char *fleeting_home(nacre_session *s)
 {
@@ -196,6 +209,7 @@ int nacre_close(nacre_session *session, nacre_error *reterr)
     int survivors = 0;
     if (!forked) {
         stop_starting(session);
+        sign_in(session);
         retention_now_and_then(session);
     }
     char *home = fleeting_home(session);

@@ -31,8 +31,9 @@ struct nacre_session {
     nacre_id id;
     bool is_local;
     bool person;
-    char *name; /* "" = none */
-    char *cwd;  /* where it was opened, or what the options say */
+    bool single; /* its process ends with it */
+    char *name;  /* "" = none */
+    char *cwd;   /* where it was opened, or what the options say */
     nacre_settings *settings;
     nacre_backend_ops ops;
     void *self;
@@ -44,6 +45,7 @@ struct nacre_session {
     pthread_cond_t changed; /* a start is over */
     size_t starting;
     bool closing;
+    bool started; /* it has started something */
     bool claimed; /* what earlier sessions left was looked for */
     int64_t swept_ms;
     bool due;    /* completions may be pending */
@@ -60,7 +62,7 @@ int session_check(const nacre_session *s, nacre_error *err);
 int session_unsupported(const nacre_session *s, const char *what, nacre_error *err);
 
 /* The catalog of the home, for reading, or with this session in it for writing. NACRE_ENOTFOUND if
- * there is none and it would only be read. */
+ * there is none and it would only be read; NACRE_EUNSUPPORTED if the backend has no home. */
 int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err);
 
 int64_t session_setting(const nacre_session *s, nacre_setting setting);

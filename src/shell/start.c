@@ -113,10 +113,11 @@ static int begin(nacre_session *s, nacre_error *err)
                : 0;
 }
 
-static void end(nacre_session *s)
+static void end(nacre_session *s, bool started)
 {
     pthread_mutex_lock(&s->lock);
     s->starting--;
+    s->started = s->started || started;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }
@@ -134,7 +135,7 @@ int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *
     r = command->name && *command->name
             ? names_start(session, command, ret_id, ret_watch, reterr)
             : start_unnamed(session, command, ret_id, ret_watch, reterr);
-    end(session);
+    end(session, r >= 0);
     return r;
 }
 

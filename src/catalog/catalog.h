@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "run/rundir.h"
 #include "run/state.h"
 
 #define CATALOG_COMMAND_MAX 4096 /* bytes of a command that are kept, cut at a character */
@@ -69,6 +70,10 @@ int catalog_refresh(struct catalog *c, const nacre_id *run, nacre_error *err);
  * others: what is not final has to be refreshed by whoever wants to know.
  */
 int catalog_sync(struct catalog *c, nacre_error *err);
+
+/* Reads. What sync passed over: directories without a row. They were made ahead of time, are
+ * damaged, or their keeper was killed before it had a command. A result != 0 of fn ends it. */
+int catalog_each_stray(struct catalog *c, run_fn *fn, void *userdata, nacre_error *err);
 
 /* -- Sessions ------------------------------------------------------------------------------------
  */

@@ -262,22 +262,40 @@ static int take_changes(struct catalog *c, void *arg)
     return rc;
 }
 
+static void changes_done(struct changes *changes)
+{
+    ids_done(&changes->directories);
+    ids_done(&changes->fresh);
+    ids_done(&changes->gone);
+}
+
+#define cleanup_changes __attribute__((cleanup(changes_done)))
+
+static int look_for_changes(struct catalog *c, struct changes *changes, nacre_error *err)
+{
+    cleanup_close int runs_fd = db_open_runs(c);
+    if (runs_fd < 0 && runs_fd != -ENOENT)
+        return err_sys(err, NACRE_EIO, -runs_fd, "runs", "cannot open the directory of runs");
+    if (ids_of_directories(runs_fd, &changes->directories) != 0)
+        return err_set(err, NACRE_EIO, "cannot read the directory of runs");
+    return db_read(c, find_changes, changes, err);
+}
+
 int catalog_sync(struct catalog *c, nacre_error *err)
 {
-    struct changes changes = {0};
-    cleanup_close int runs_fd = db_open_runs(c);
-    int r = 0;
-    if (runs_fd < 0 && runs_fd != -ENOENT)
-        r = err_sys(err, NACRE_EIO, -runs_fd, "runs", "cannot open the directory of runs");
-    else if (ids_of_directories(runs_fd, &changes.directories) != 0)
-        r = err_set(err, NACRE_EIO, "cannot read the directory of runs");
-    if (r == 0)
-        r = db_read(c, find_changes, &changes, err);
+    cleanup_changes struct changes changes = {0};
+    int r = look_for_changes(c, &changes, err);
     if (r == 0 && (changes.fresh.count > 0 || changes.gone.count > 0))
         r = db_write(c, take_changes, &changes, err);
-    ids_done(&changes.directories);
-    ids_done(&changes.fresh);
-    ids_done(&changes.gone);
+    return r;
+}
+
+int catalog_each_stray(struct catalog *c, run_fn *fn, void *userdata, nacre_error *err)
+{
+    cleanup_changes struct changes changes = {0};
+    int r = look_for_changes(c, &changes, err);
+    for (size_t i = 0; r == 0 && i < changes.fresh.count; i++)
+        r = fn(&changes.fresh.items[i], userdata);
     return r;
 }
 

@@ -63,7 +63,7 @@ void completion_ring(nacre_session *s)
 struct inheritance {
     nacre_session *session;
     struct catalog *catalog;
-    nacre_id ended[ENDED_MAX];
+    nacre_id ended[ENDED_MAX]; /* at one go */
     size_t count;
 };
 
@@ -81,45 +81,71 @@ static int note_ended(const struct catalog_session *row, void *userdata)
     return 0;
 }
 
-/* A session that crashed is closed by whoever notices, and what it left behind is looked at. */
-static int note_open_run(const struct catalog_run *run, void *userdata)
+/* What they left has perhaps not ended yet: kept, or about to be killed. Then it is awaited. */
+static int await_run(const struct catalog_run *run, void *userdata)
 {
     struct inheritance *in = userdata;
-    nacre_session *s = in->session;
-    nacre_record record = NACRE_RECORD_INIT;
-    nacre_error *reterr = NULL;
-    if (CALL(s, peek, &run->id, &record) == 0 && record.outcome != NACRE_RUNNING)
-        catalog_refresh(in->catalog, &run->id, NULL);
-    nacre_record_done(&record);
+    struct shell shell = {.id = run->id, .foreign = true, .awaited = true}, known;
+    if (!run->owed || run->outcome != NACRE_RUNNING ||
+        registry_get(in->session->registry, &run->id, &known))
+        return 0;
+    for (size_t i = 0; i < in->count; i++)
+        if (nacre_id_equal(&in->ended[i], &run->session)) {
+            registry_add(in->session->registry, &shell, false);
+            return 0;
+        }
     return 0;
 }
 
-static bool first_look(nacre_session *s)
-{
-    pthread_mutex_lock(&s->lock);
-    bool first = !s->claimed;
-    s->claimed = true;
-    pthread_mutex_unlock(&s->lock);
-    return first;
-}
-
-/* What nobody was told becomes ours, in one transaction: of two that claim, one gets each. */
-static void claim(nacre_session *s)
+/* What some of them left becomes ours, in one transaction: of two that claim, one gets each.
+ * Returns how many sessions were looked at. */
+static int claim_some(struct inheritance *in)
 {
     struct catalog_session_filter owed = {.only_owed = true};
     struct catalog_filter open = {.state = CATALOG_OPEN};
-    if (!s->books || !s->ops.peek || s->person || !first_look(s))
-        return;
+    nacre_session *s = in->session;
+    in->count = 0;
+    int r = catalog_each_session(in->catalog, &owed, note_ended, in, NULL);
+    if (r < 0 || in->count == 0)
+        return r;
+    r = session_catalog(s, true, &in->catalog, NULL);
+    if (r == 0)
+        r = catalog_claim(in->catalog, &s->id, in->ended, in->count, NULL);
+    if (r < 0)
+        return r;
+    set_due(s, true);
+    r = catalog_each_run(in->catalog, &open, await_run, in, NULL);
+    return r < 0 ? r : (int)in->count;
+}
+
+static int claim_all(nacre_session *s)
+{
     cleanup_free struct inheritance *in = calloc(1, sizeof *in);
-    if (!in || session_catalog(s, false, &in->catalog, NULL) < 0)
-        return;
+    int r = in ? session_catalog(s, false, &in->catalog, NULL) : NACRE_ENOMEM;
+    if (r < 0)
+        return r;
     in->session = s;
-    catalog_sync(in->catalog, NULL);
-    catalog_each_run(in->catalog, &open, note_open_run, in, NULL);
-    catalog_each_session(in->catalog, &owed, note_ended, in, NULL);
-    if (in->count > 0 && session_catalog(s, true, &in->catalog, NULL) == 0 &&
-        catalog_claim(in->catalog, &s->id, in->ended, in->count, NULL) > 0)
-        set_due(s, true);
+    r = ends_refresh_home(s, in->catalog, false, NULL);
+    while (r >= 0 && (r = claim_some(in)) == ENDED_MAX)
+        ;
+    return MIN(r, 0);
+}
+
+static bool set_claimed(nacre_session *s, bool claimed)
+{
+    pthread_mutex_lock(&s->lock);
+    bool before = s->claimed;
+    s->claimed = claimed;
+    pthread_mutex_unlock(&s->lock);
+    return before;
+}
+
+/* Once; again only if somebody was in the way. */
+static void claim(nacre_session *s)
+{
+    if (s->books && s->ops.peek && !s->person && !set_claimed(s, true) &&
+        claim_all(s) == NACRE_EBUSY)
+        set_claimed(s, false);
 }
 
 /* -- Offers ----------------------------------------------------------------------------------- */
@@ -142,6 +168,8 @@ static int take(nacre_offer *offer, struct catalog *catalog, size_t max, nacre_e
 {
     nacre_session *s = offer->session;
     size_t want = max ? max : SIZE_MAX;
+    /* Before the look: whatever becomes due from now on rings anew. */
+    set_due(s, false);
     while (offer->count < want) {
         nacre_id ids[BATCH];
         bool repeated[BATCH];
@@ -154,11 +182,10 @@ static int take(nacre_offer *offer, struct catalog *catalog, size_t max, nacre_e
                 catalog_retract(catalog, &s->id, ids + i, (size_t)(n - i), NULL);
                 return err_set(err, NACRE_ENOMEM, "out of memory");
             }
-        if ((size_t)n < room) {
-            set_due(s, false);
-            break;
-        }
+        if ((size_t)n < room)
+            return 0;
     }
+    set_due(s, true);
     return 0;
 }
 
@@ -171,8 +198,8 @@ int64_t nacre_offer_take(nacre_session *session, size_t max, nacre_offer **ret_o
     if (r < 0)
         return r;
     ends_hear(session);
-    completion_expect(session);
     claim(session);
+    completion_expect(session);
     if (!is_due(session))
         return 0;
     nacre_offer *offer = calloc(1, sizeof *offer);
@@ -182,6 +209,8 @@ int64_t nacre_offer_take(nacre_session *session, size_t max, nacre_offer **ret_o
     r = session_catalog(session, true, &catalog, reterr);
     if (r == 0)
         r = take(offer, catalog, max, reterr);
+    if (r < 0)
+        set_due(session, true);
     if (r < 0 || offer->count == 0) {
         nacre_offer_retract(offer, NULL);
         return r;
@@ -280,7 +309,7 @@ static void watch(nacre_session *s, int fd)
 }
 
 /* Not everything can ring: a keeper may be killed, an adopted shell rings elsewhere. While
- * something runs, somebody should look every now and then. */
+ * something is awaited, somebody should look every now and then. */
 static void set_ticking(nacre_session *s, bool ticking)
 {
     struct itimerspec every = {.it_interval.tv_sec = ticking ? TICK_S : 0,
@@ -290,21 +319,21 @@ static void set_ticking(nacre_session *s, bool ticking)
     s->ticking = ticking;
 }
 
-static bool can_end(const struct shell *shell, const void *argument UNUSED)
+static bool is_awaited(const struct shell *shell, const void *argument UNUSED)
 {
-    return shell->background && !shell->foreign && shell->life == SHELL_RUNNING;
+    return shell->awaited;
 }
 
 void completion_expect(nacre_session *s)
 {
     uint64_t ticks;
-    bool running = registry_select(s->registry, can_end, NULL, NULL, 0) > 0;
+    bool awaiting = registry_select(s->registry, is_awaited, NULL, NULL, 0) > 0;
     pthread_mutex_lock(&s->lock);
     if (s->bell_fd >= 0) {
         watch(s, s->ops.bell ? s->ops.bell(s->self) : -EBADF);
         ssize_t n = read(s->tick_fd, &ticks, sizeof ticks);
         (void)n; /* it has not ticked */
-        set_ticking(s, running);
+        set_ticking(s, awaiting);
     }
     pthread_mutex_unlock(&s->lock);
 }

@@ -18,11 +18,11 @@ static int64_t now_ms(void)
     return clock_mono_ns() / NS_PER_MS;
 }
 
-void ends_shelve(nacre_session *s, const nacre_id *id)
+int ends_shelve(nacre_session *s, const nacre_id *id)
 {
     struct catalog *catalog;
-    if (s->books && session_catalog(s, true, &catalog, NULL) == 0)
-        catalog_refresh(catalog, id, NULL);
+    int r = session_catalog(s, true, &catalog, NULL);
+    return r < 0 ? r : catalog_refresh(catalog, id, NULL);
 }
 
 /* What leaves the list keeps its cursor in the catalog. */
@@ -32,10 +32,18 @@ static void shorten_list(nacre_session *s)
     struct catalog *catalog;
     size_t listed = (size_t)session_setting(s, NACRE_SETTING_LISTED);
     size_t count = registry_evict(s->registry, listed, dropped, DROP_MAX);
-    if (count == 0 || !s->books || session_catalog(s, true, &catalog, NULL) < 0)
+    if (count == 0 || session_catalog(s, true, &catalog, NULL) < 0)
         return;
     for (size_t i = 0; i < MIN(count, (size_t)DROP_MAX); i++)
         catalog_set_read(catalog, &dropped[i].id, dropped[i].read_to, NULL);
+}
+
+/* An outcome is due once the catalog has it; if it cannot be written now, it is tried again. */
+static void note_outcome(nacre_session *s, const nacre_id *id)
+{
+    int r = ends_shelve(s, id);
+    if ((r >= 0 || r == NACRE_ENOTFOUND) && registry_settle(s->registry, id))
+        completion_ring(s);
 }
 
 void ends_note(nacre_session *s, const nacre_record *record)
@@ -48,14 +56,12 @@ void ends_note(nacre_session *s, const nacre_record *record)
         return;
     bool ended = registry_note(s->registry, &record->id, life,
                                record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR], now_ms());
-    if (ended)
+    if (ended && !shell.foreign)
         audit_end(s->audit, record);
-    if (shell.background && !shell.foreign && life > shell.life) {
+    if (shell.awaited && life != SHELL_RUNNING)
+        note_outcome(s, &record->id);
+    else if (shell.background && life > shell.life)
         ends_shelve(s, &record->id);
-        if (ended)
-            completion_ring(s);
-        shorten_list(s);
-    }
 }
 
 int ends_look(nacre_session *s, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr)
@@ -69,11 +75,12 @@ int ends_look(nacre_session *s, const nacre_id *id, nacre_record *ret_record, na
     return r;
 }
 
-/* Alive when last heard of, and not looked at since. */
+/* Something is still to be heard of it, and it was not looked at since. */
 static bool is_silent(const struct shell *shell, const void *argument)
 {
     const int64_t *since = argument;
-    return shell->life != SHELL_OVER && !shell->foreign && shell->looked_ms <= *since;
+    bool open = shell->awaited || (shell->life != SHELL_OVER && !shell->foreign);
+    return open && shell->looked_ms <= *since;
 }
 
 static void look_at_silent(nacre_session *s, int64_t since)
@@ -108,4 +115,54 @@ void ends_hear(nacre_session *s)
         ends_look(s, &id, NULL, NULL);
     if (silence_is_due(s))
         look_at_silent(s, now_ms() - SILENT_MS);
+    /* Only now: what has ended is known of all, and what was read leaves first. */
+    shorten_list(s);
+}
+
+/* -- Of other sessions ------------------------------------------------------------------------ */
+
+struct walk {
+    nacre_session *session;
+    struct catalog *catalog;
+    bool also_running;
+};
+
+static int refresh_open(const struct catalog_run *run, void *userdata)
+{
+    const struct walk *walk = userdata;
+    nacre_session *s = walk->session;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_error *reterr = NULL;
+    if (CALL(s, peek, &run->id, &record) == 0 &&
+        (walk->also_running || record.outcome != NACRE_RUNNING))
+        catalog_refresh(walk->catalog, &run->id, NULL);
+    nacre_record_done(&record);
+    return 0;
+}
+
+/* To look is enough: what lost its keeper before it was a run is swept, and nobody else would. */
+static int look_at_stray(const nacre_id *id, void *userdata)
+{
+    nacre_session *s = userdata;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_error *reterr = NULL;
+    CALL(s, peek, id, &record);
+    nacre_record_done(&record);
+    return 0;
+}
+
+int ends_refresh_home(nacre_session *s, struct catalog *catalog, bool also_running,
+                      nacre_error *err)
+{
+    struct catalog_filter open = {.state = CATALOG_OPEN};
+    struct walk walk = {.session = s, .catalog = catalog, .also_running = also_running};
+    int r = catalog_sync(catalog, err);
+    /* Without a file every answer is made of the directories, and is not old. */
+    if (r == NACRE_ENOTFOUND)
+        r = 0;
+    if (r >= 0 && s->ops.peek)
+        r = catalog_each_run(catalog, &open, refresh_open, &walk, err);
+    if (r >= 0 && s->ops.peek)
+        r = catalog_each_stray(catalog, look_at_stray, s, err);
+    return MIN(r, 0);
 }

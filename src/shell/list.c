@@ -58,7 +58,7 @@ static int open_index(nacre_session *s, struct catalog **ret_catalog, nacre_erro
     if (r < 0)
         return r;
     catalog_create(*ret_catalog, NULL);
-    return catalog_sync(*ret_catalog, err);
+    return ends_refresh_home(s, *ret_catalog, false, err);
 }
 
 struct home_list {
@@ -225,23 +225,10 @@ int nacre_get_counts(nacre_session *session, nacre_counts *ret_counts, nacre_err
 
 struct session_list {
     struct host host;
-    nacre_session *session;
     struct catalog *catalog;
     nacre_session_fn *fn;
     void *userdata;
 };
-
-/* Sessions that have left hear of no end: those who look have to see for themselves. */
-static int look_again(const struct catalog_run *run, void *userdata)
-{
-    const struct session_list *list = userdata;
-    nacre_session *s = list->session;
-    nacre_record record = NACRE_RECORD_INIT;
-    nacre_error *reterr = NULL;
-    if (CALL(s, peek, &run->id, &record) == 0 && record.outcome != NACRE_RUNNING)
-        catalog_refresh(list->catalog, &run->id, NULL);
-    return 0;
-}
 
 static int show_session(const struct catalog_session *row, void *userdata)
 {
@@ -265,9 +252,8 @@ static int show_session(const struct catalog_session *row, void *userdata)
 int nacre_list_sessions(nacre_session *session, nacre_session_fn *fn, void *userdata,
                         nacre_error *reterr)
 {
-    static const struct catalog_filter open_runs = {.state = CATALOG_OPEN};
     static const struct catalog_session_filter with_counts = {.counts = true};
-    struct session_list list = {.session = session, .fn = fn, .userdata = userdata};
+    struct session_list list = {.fn = fn, .userdata = userdata};
     int r = session_check(session, reterr);
     if (r < 0)
         return r;
@@ -279,8 +265,6 @@ int nacre_list_sessions(nacre_session *session, nacre_session_fn *fn, void *user
     r = open_index(session, &list.catalog, reterr);
     if (r == NACRE_ENOTFOUND)
         return 0;
-    if (r >= 0)
-        r = catalog_each_run(list.catalog, &open_runs, look_again, &list, reterr);
     return r < 0 ? r
                  : catalog_each_session(list.catalog, &with_counts, show_session, &list, reterr);
 }

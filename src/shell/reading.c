@@ -11,7 +11,7 @@ static struct shell remembered(nacre_session *s, const nacre_id *id)
     struct shell shell = {.id = *id, .life = SHELL_OVER, .foreign = true};
     struct catalog *catalog;
     struct catalog_run *run = NULL;
-    if (s->books && session_catalog(s, false, &catalog, NULL) == 0 &&
+    if (session_catalog(s, false, &catalog, NULL) == 0 &&
         catalog_get_run(catalog, id, &run, NULL) == 0 && nacre_id_equal(&run->session, &s->id))
         shell.read_to = run->read_to;
     free(run);
@@ -28,6 +28,14 @@ static struct shell shell_of(nacre_session *s, const nacre_id *id)
     return shell;
 }
 
+static int peek(nacre_session *s, const nacre_id *id, nacre_record *record, nacre_error *reterr)
+{
+    int r = scope_check(s, id, false, reterr);
+    if (r < 0)
+        return r;
+    return s->ops.peek ? CALL(s, peek, id, record) : CALL(s, get, id, record);
+}
+
 int nacre_get_unread(nacre_session *session, const nacre_id *id, nacre_unread *ret_unread,
                      nacre_error *reterr)
 {
@@ -37,9 +45,7 @@ int nacre_get_unread(nacre_session *session, const nacre_id *id, nacre_unread *r
         return r;
     if (ret_unread->size != sizeof *ret_unread)
         return err_set(reterr, NACRE_EINVAL, "the unread must start from NACRE_UNREAD_INIT");
-    r = scope_check(session, id, false, reterr);
-    if (r == 0)
-        r = session->ops.peek ? CALL(session, peek, id, &record) : CALL(session, get, id, &record);
+    r = peek(session, id, &record, reterr);
     if (r < 0)
         return r;
     ends_note(session, &record);
@@ -60,16 +66,17 @@ int nacre_mark_read(nacre_session *session, const nacre_id *id, uint64_t offset,
                     nacre_error *reterr)
 {
     struct catalog *catalog;
+    nacre_record record = NACRE_RECORD_INIT;
     int r = session_check(session, reterr);
-    if (r < 0)
-        return r;
-    r = scope_check(session, id, false, reterr);
+    if (r == 0)
+        r = peek(session, id, &record, reterr);
+    nacre_record_done(&record);
     if (r < 0)
         return r;
     struct shell shell = shell_of(session, id);
     registry_mark_read(session->registry, id, offset, saw_end);
     /* For a person who looks at the list from outside. */
-    if (shell.background && offset > shell.read_to && session->books &&
+    if (shell.background && offset > shell.read_to &&
         session_catalog(session, true, &catalog, NULL) == 0)
         catalog_set_read(catalog, id, offset, NULL);
     return saw_end ? completion_told(session, id, reterr) : 0;

@@ -89,7 +89,7 @@ static void trim_foreign(struct registry *r)
     size_t foreign = 0;
     struct shell *oldest = NULL;
     for (size_t i = 0; i < r->count; i++)
-        if (r->shells[i].foreign && ++foreign == 1)
+        if (r->shells[i].foreign && !r->shells[i].awaited && ++foreign == 1)
             oldest = &r->shells[i];
     if (foreign > FOREIGN_MAX)
         drop(r, oldest);
@@ -140,16 +140,8 @@ bool registry_set_background(struct registry *r, const nacre_id *id)
     struct shell *shell = find(r, id);
     if (!shell || shell->background || shell->foreign)
         return false;
-    shell->background = true;
+    shell->background = shell->awaited = true;
     return true;
-}
-
-void registry_set_kept(struct registry *r, const nacre_id *id)
-{
-    HOLD(r);
-    struct shell *shell = find(r, id);
-    if (shell)
-        shell->kept = true;
 }
 
 bool registry_note(struct registry *r, const nacre_id *id, enum shell_life life, uint64_t end,
@@ -166,6 +158,16 @@ bool registry_note(struct registry *r, const nacre_id *id, enum shell_life life,
     if (shell->life == SHELL_OVER && !shell->background && !shell->foreign)
         drop(r, shell);
     return ended;
+}
+
+bool registry_settle(struct registry *r, const nacre_id *id)
+{
+    HOLD(r);
+    struct shell *shell = find(r, id);
+    bool awaited = shell && shell->awaited;
+    if (awaited)
+        shell->awaited = false;
+    return awaited;
 }
 
 bool registry_mark_read(struct registry *r, const nacre_id *id, uint64_t offset, bool saw_end)

@@ -25,6 +25,7 @@ struct shell {
     bool background; /* takes a place while it runs, and is listed */
     bool kept;
     bool foreign;  /* another session's that was read here: only its cursor counts */
+    bool awaited;  /* its outcome is a completion of this session's, and not in the catalog yet */
     bool end_seen; /* its end was delivered */
     uint64_t end;  /* of its log, as last heard */
     uint64_t read_to;
@@ -48,9 +49,8 @@ void registry_remove(struct registry *r, const nacre_id *id);
 
 bool registry_get(struct registry *r, const nacre_id *id, struct shell *ret_shell);
 
-/* It is in the background now. False if it is not here, or was already. */
+/* It is in the background now, and awaited. False if it is not here, or was already. */
 bool registry_set_background(struct registry *r, const nacre_id *id);
-void registry_set_kept(struct registry *r, const nacre_id *id);
 
 /*
  * What was heard of a shell: lives only get less, ends only grow. True if it has just got its
@@ -58,6 +58,9 @@ void registry_set_kept(struct registry *r, const nacre_id *id);
  */
 bool registry_note(struct registry *r, const nacre_id *id, enum shell_life life, uint64_t end,
                    int64_t now_ms);
+
+/* It is not awaited any more. True if it was. */
+bool registry_settle(struct registry *r, const nacre_id *id);
 
 /* The cursor only moves on. False if it is not here. */
 bool registry_mark_read(struct registry *r, const nacre_id *id, uint64_t offset, bool saw_end);

@@ -107,29 +107,46 @@ static int check_adoption(nacre_session *s, const nacre_record *record, nacre_er
     return 0;
 }
 
-static int take_over(nacre_session *s, const nacre_record *record, nacre_error *reterr)
+/* The row is ours, and so is what is still owed; 1 if something is. */
+static int take_row(nacre_session *s, const nacre_id *id, nacre_error *err)
 {
     struct catalog *catalog;
+    struct catalog_run *run = NULL;
+    int r = session_catalog(s, true, &catalog, err);
+    if (r == 0)
+        r = catalog_refresh(catalog, id, err);
+    if (r >= 0)
+        r = catalog_set_owner(catalog, id, &s->id, NACRE_LIFE_KEEP, err);
+    if (r >= 0)
+        r = catalog_get_run(catalog, id, &run, err);
+    bool owed = r >= 0 && run->owed;
+    free(run);
+    if (owed)
+        r = catalog_owe(catalog, id, &s->id, err);
+    return r < 0 ? r : owed;
+}
+
+static int take_over(nacre_session *s, const nacre_record *record, nacre_error *reterr)
+{
+    struct shell known = {0};
+    int r = CALL(s, change, &record->id, 1, 0);
+    if (r == 0)
+        r = take_row(s, &record->id, reterr);
+    if (r < 0)
+        return r;
+    registry_get(s->registry, &record->id, &known);
     struct shell shell = {
         .id = record->id,
         .life = record->outcome == NACRE_RUNNING ? SHELL_RUNNING : SHELL_LINGERING,
         .background = true,
+        .awaited = r > 0,
         .kept = true,
+        .read_to = known.read_to,
     };
-    int r = CALL(s, change, &record->id, 1, 0);
-    if (r == 0)
-        r = session_catalog(s, true, &catalog, reterr);
-    if (r == 0)
-        r = catalog_refresh(catalog, &record->id, reterr);
-    if (r >= 0)
-        r = catalog_set_owner(catalog, &record->id, &s->id, NACRE_LIFE_KEEP, reterr);
-    if (r >= 0)
-        r = catalog_owe(catalog, &record->id, &s->id, reterr);
-    if (r < 0)
-        return r;
     if (registry_add(s->registry, &shell, false) < 0)
         return err_set(reterr, NACRE_ENOMEM, "out of memory");
-    return 0;
+    completion_expect(s);
+    return ends_look(s, &record->id, NULL, reterr);
 }
 
 int nacre_adopt(nacre_session *session, const nacre_id *id, nacre_error *reterr)

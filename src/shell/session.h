@@ -89,7 +89,11 @@ void ends_look_at_all(nacre_session *s);
 /* Takes in what a record says. */
 void ends_note(nacre_session *s, const nacre_record *record);
 /* Writes what the run directory says into the catalog. */
-void ends_shelve(nacre_session *s, const nacre_id *id);
+int ends_shelve(nacre_session *s, const nacre_id *id);
+/* Takes in what the home has, and how those ended that nobody looked at since; also_running: and
+ * how much the others have printed. */
+int ends_refresh_home(nacre_session *s, struct catalog *catalog, bool also_running,
+                      nacre_error *err);
 
 /* scope.c: whether the session may read (or, with change, feed, kill and remove) a shell. */
 int scope_check(nacre_session *s, const nacre_id *id, bool change, nacre_error *err);

@@ -39,8 +39,6 @@ static int no_place(nacre_session *s, size_t places, nacre_error *err)
 static int take_place(nacre_session *s, nacre_error *err)
 {
     size_t places = (size_t)session_setting(s, NACRE_SETTING_SHELLS);
-    if (registry_reserve(s->registry, places) == 0)
-        return 0;
     ends_hear(s);
     if (registry_reserve(s->registry, places) == 0)
         return 0;
@@ -65,6 +63,7 @@ static void note_start(nacre_session *s, const nacre_command *command, const nac
     struct shell shell = {
         .id = *id,
         .background = command->background,
+        .awaited = command->background,
         .kept = command->lifetime == NACRE_LIFE_KEEP,
         .looked_ms = clock_mono_ns() / NS_PER_MS,
     };
@@ -126,10 +125,11 @@ int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *
                 nacre_watch **ret_watch, nacre_error *reterr)
 {
     int r = session_check(session, reterr);
-    if (r == 0 && (!command || command->size != sizeof *command))
-        r = err_set(reterr, NACRE_EINVAL, "the command must start from NACRE_COMMAND_INIT");
-    if (r == 0)
-        r = begin(session, reterr);
+    if (r < 0)
+        return r;
+    if (!command || command->size != sizeof *command)
+        return err_set(reterr, NACRE_EINVAL, "the command must start from NACRE_COMMAND_INIT");
+    r = begin(session, reterr);
     if (r < 0)
         return r;
     r = command->name && *command->name
@@ -139,22 +139,64 @@ int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *
     return r;
 }
 
+/* -- Into the background ---------------------------------------------------------------------- */
+
+/* One that ended in the foreground has left the registry; it comes back to be told. 1 if it was in
+ * the background already. */
+static int bring_back(nacre_session *s, const nacre_id *id, nacre_error *reterr)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    int r = CALL(s, get, id, &record);
+    bool own = r == 0 && nacre_id_equal(&record.session, &s->id);
+    bool background = record.background;
+    nacre_record_done(&record);
+    if (r == 0 && !own)
+        r = err_set(reterr, NACRE_ENOTFOUND,
+                    "shell %s was not started in the foreground of this session",
+                    nacre_id_short(id).s);
+    if (r < 0 || background)
+        return r < 0 ? r : 1;
+    struct shell shell = {.id = *id, .life = SHELL_LINGERING, .background = true, .awaited = true};
+    return registry_add(s->registry, &shell, false) < 0
+               ? err_set(reterr, NACRE_ENOMEM, "out of memory")
+               : 0;
+}
+
+/* A keeper that is gone notes nothing any more: what it would have owed is owed by the catalog. */
+static int owe(nacre_session *s, const nacre_id *id, nacre_error *reterr)
+{
+    struct catalog *catalog;
+    nacre_record record = NACRE_RECORD_INIT;
+    int r = CALL(s, get, id, &record);
+    bool owes = r == 0 && record.background;
+    nacre_record_done(&record);
+    if (r < 0 || owes)
+        return r;
+    r = session_catalog(s, true, &catalog, reterr);
+    if (r == 0)
+        r = catalog_refresh(catalog, id, reterr);
+    return r < 0 ? r : catalog_owe(catalog, id, &s->id, reterr);
+}
+
 int nacre_background(nacre_session *session, const nacre_id *id, nacre_error *reterr)
 {
+    struct shell shell;
     int r = session_check(session, reterr);
     if (r < 0)
         return r;
     if (!registry_set_background(session->registry, id)) {
-        struct shell shell;
         if (registry_get(session->registry, id, &shell) && !shell.foreign)
             return 0;
-        return err_set(reterr, NACRE_ENOTFOUND,
-                       "shell %s is not running in the foreground of this session",
-                       nacre_id_short(id).s);
+        r = bring_back(session, id, reterr);
+        if (r != 0)
+            return MIN(r, 0);
     }
     r = session->ops.change ? CALL(session, change, id, 1, 0) : 0;
+    if (r == 0 && session->books)
+        r = owe(session, id, reterr);
     if (r < 0)
         return r;
     ends_shelve(session, id);
+    completion_expect(session);
     return ends_look(session, id, NULL, reterr);
 }

@@ -267,6 +267,47 @@ TEST(an_adopted_shell_survives_its_session_again)
     close_session(s);
 }
 
+TEST(what_ended_and_was_told_is_not_told_again)
+{
+    nacre_session *one = open_tool(NULL), *two = open_tool(NULL);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_offer *offer;
+
+    command.text = "true";
+    command.lifetime = NACRE_LIFE_KEEP;
+    command.background = 1;
+    nacre_id told = start_command(one, &command), untold = start_command(one, &command);
+    wait_outcome(one, &told, 5000);
+    wait_outcome(one, &untold, 5000);
+    CHECK_OK(nacre_mark_read(one, &told, 0, 1, ERR));
+    close_session(one);
+    CHECK_OK(nacre_adopt(two, &told, ERR));
+    CHECK_OK(nacre_adopt(two, &untold, ERR));
+    CHECK_EQ_INT(1, nacre_offer_take(two, 0, &offer, ERR));
+    nacre_id id = nacre_offer_id(offer, 0);
+    CHECK(nacre_id_equal(&id, &untold));
+    CHECK_OK(nacre_offer_acknowledge(offer, ERR));
+    CHECK_EQ_INT(0, nacre_offer_take(two, 0, &offer, ERR));
+    close_session(two);
+}
+
+TEST(what_was_read_before_the_adoption_stays_read)
+{
+    struct host *host = shared_memory(sizeof *host);
+    nacre_unread unread = NACRE_UNREAD_INIT;
+
+    host_kill(begin_host(host));
+    nacre_session *s = open_tool(NULL);
+    CHECK_OK(nacre_get_unread(s, &host->kept, &unread, ERR));
+    CHECK_EQ_INT(0, unread.from);
+    CHECK_OK(nacre_mark_read(s, &host->kept, 5, 0, ERR));
+    CHECK_OK(nacre_adopt(s, &host->kept, ERR));
+    CHECK_OK(nacre_get_unread(s, &host->kept, &unread, ERR));
+    CHECK_EQ_INT(5, unread.from);
+    kill_shell(s, &host->kept, 0);
+    close_session(s);
+}
+
 /* -- Keeping --------------------------------------------------------------------------------- */
 
 TEST(what_is_kept_survives_its_session)

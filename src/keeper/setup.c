@@ -80,19 +80,32 @@ static int open_streams(struct keeper *k)
     return 0;
 }
 
-static void open_cgroup(struct keeper *k)
+#define CGROUP_PREFIX "nacre-"
+
+/* It stands in the state before it is made: what is left if we are killed in between is found. */
+static void name_cgroup(struct keeper *k)
 {
     const char *parent = k->hello.cgroup_parent;
     if (k->st.tier != NACRE_TIER_CGROUP)
         return;
-    char name[64];
-    snprintf(name, sizeof name, "nacre-%s", nacre_id_format(&k->st.id).s);
     if (parent[0])
-        k->cgroup_fd = cgroup_create(parent, name);
-    if (k->cgroup_fd < 0)
-        k->st.tier = NACRE_TIER_SUBREAPER;
+        snprintf(k->st.cgroup, sizeof k->st.cgroup, "%.440s/" CGROUP_PREFIX "%s", parent,
+                 nacre_id_format(&k->st.id).s);
     else
-        snprintf(k->st.cgroup, sizeof k->st.cgroup, "%.440s/%s", parent, name);
+        k->st.tier = NACRE_TIER_SUBREAPER;
+}
+
+static void open_cgroup(struct keeper *k)
+{
+    char name[64];
+    if (k->st.tier != NACRE_TIER_CGROUP)
+        return;
+    snprintf(name, sizeof name, CGROUP_PREFIX "%s", nacre_id_format(&k->st.id).s);
+    k->cgroup_fd = cgroup_create(k->hello.cgroup_parent, name);
+    if (k->cgroup_fd >= 0)
+        return;
+    k->st.tier = NACRE_TIER_SUBREAPER;
+    k->st.cgroup[0] = '\0';
 }
 
 static void identify(struct keeper *k)
@@ -117,6 +130,7 @@ int setup(struct keeper *k)
     if (k->st.tier < NACRE_TIER_GROUP && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         k->st.tier = NACRE_TIER_GROUP;
     identify(k);
+    name_cgroup(k);
     r = make_directory(k);
     if (r == 0)
         r = open_streams(k);

@@ -19,6 +19,7 @@
 #include "view/utf8.h"
 
 #define TEXT_MAX ((size_t)64 * 1024) /* of a command in the log */
+#define SUFFIX   ".jsonl"
 
 struct audit {
     pthread_mutex_t lock;
@@ -58,9 +59,9 @@ void audit_set_home(struct audit *a, const char *home)
     pthread_mutex_unlock(&a->lock);
 }
 
-static void path_of(const struct audit *a, const nacre_id *session, char *ret_path, size_t size)
+static void path_of(const char *home, const nacre_id *session, char *ret_path, size_t size)
 {
-    snprintf(ret_path, size, "%s/audit/%s.jsonl", a->home, nacre_id_format(session).s);
+    snprintf(ret_path, size, "%s/audit/%s" SUFFIX, home, nacre_id_format(session).s);
 }
 
 static int open_log(struct audit *a)
@@ -73,7 +74,7 @@ static int open_log(struct audit *a)
     snprintf(path, sizeof path, "%s/audit", a->home);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return -errno;
-    path_of(a, &a->session, path, sizeof path);
+    path_of(a->home, &a->session, path, sizeof path);
     a->fd = fd_lift_consume(
         open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
     return a->fd;
@@ -224,11 +225,41 @@ void audit_denial(struct audit *a, const nacre_command *command, const nacre_err
     write_line(a, line);
 }
 
-void audit_remove(struct audit *a, const nacre_id *session)
+void audit_remove(const char *home, const nacre_id *session)
 {
     char path[PATH_MAX + 64];
-    if (!a || !a->home)
-        return;
-    path_of(a, session, path, sizeof path);
+    path_of(home, session, path, sizeof path);
     unlink(path);
+}
+
+struct each {
+    int dir;
+    audit_fn *fn;
+    void *userdata;
+};
+
+static int each_log(const char *name, void *userdata)
+{
+    const struct each *each = userdata;
+    char id_text[NACRE_ID_DIGITS + 1];
+    nacre_id id;
+    struct stat st;
+    if (strlen(name) != NACRE_ID_DIGITS + strlen(SUFFIX) ||
+        strcmp(name + NACRE_ID_DIGITS, SUFFIX) != 0)
+        return 0;
+    snprintf(id_text, sizeof id_text, "%.*s", NACRE_ID_DIGITS, name);
+    if (nacre_id_parse(id_text, &id) == NACRE_OK &&
+        fstatat(each->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        each->fn(&id, (int64_t)st.st_mtim.tv_sec * 1000, each->userdata);
+    return 0;
+}
+
+void audit_each(const char *home, audit_fn *fn, void *userdata)
+{
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/audit", home);
+    cleanup_close int dir = fd_lift_consume(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct each each = {.dir = dir, .fn = fn, .userdata = userdata};
+    if (dir >= 0)
+        fd_walk(dir, each_log, &each);
 }

@@ -28,10 +28,14 @@ void audit_end(struct audit *a, const nacre_record *record);
 void audit_kill(struct audit *a, const nacre_id *id, const nacre_kill_options *options,
                 const nacre_kill_result *result);
 
-/* Removes the log of another session. */
-void audit_remove(struct audit *a, const nacre_id *session);
-
 /* A start that was refused, or failed. */
 void audit_denial(struct audit *a, const nacre_command *command, const nacre_error *err);
+
+/* Removes the log of a session that is over, if there is one. */
+void audit_remove(const char *home, const nacre_id *session);
+
+/* Calls fn for every log of the home, with the time of its last line in ms since the epoch. */
+typedef void audit_fn(const nacre_id *session, int64_t changed_ms, void *userdata);
+void audit_each(const char *home, audit_fn *fn, void *userdata);
 
 #endif

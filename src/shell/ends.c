@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "backend/local.h"
+#include "backend/report.h"
 #include "base/clock.h"
 #include "base/defs.h"
+#include "run/home.h"
+#include "run/rundir.h"
 #include "shell/session.h"
 
 #define SILENT_MS 1000
@@ -117,6 +121,54 @@ void ends_hear(nacre_session *s)
         look_at_silent(s, now_ms() - SILENT_MS);
     /* Only now: what has ended is known of all, and what was read leaves first. */
     shorten_list(s);
+}
+
+/* -- With the session ------------------------------------------------------------------------- */
+
+struct ends_rest {
+    int runs_fd;
+    size_t count;
+    struct shell shells[];
+};
+
+static bool is_unheard(const struct shell *shell, const void *argument UNUSED)
+{
+    return shell->life == SHELL_RUNNING && !shell->foreign;
+}
+
+struct ends_rest *ends_rest_new(nacre_session *s)
+{
+    const char *path;
+    struct home home;
+    size_t count = s->audit ? registry_select(s->registry, is_unheard, NULL, NULL, 0) : 0;
+    if (count == 0 || local_home(s->self, &path, NULL, NULL) < 0 ||
+        home_find(path, &home, NULL) < 0)
+        return NULL;
+    struct ends_rest *rest = calloc(1, sizeof *rest + count * sizeof rest->shells[0]);
+    if (!rest)
+        return NULL;
+    rest->runs_fd = home_open_runs(&home, 0, NULL);
+    rest->count = MIN(count, registry_select(s->registry, is_unheard, NULL, rest->shells, count));
+    return rest;
+}
+
+void ends_rest_tell_consume(nacre_session *s, struct ends_rest *rest)
+{
+    for (size_t i = 0; rest && i < rest->count; i++) {
+        struct run_state state;
+        nacre_record record = NACRE_RECORD_INIT;
+        cleanup_run struct run run = RUN_NONE;
+        if (run_open(rest->runs_fd, &rest->shells[i].id, &run, NULL) < 0 ||
+            run_read_state(&run, &state, NULL) < 0)
+            continue;
+        report_state(&state, &record);
+        if (record.outcome != NACRE_RUNNING)
+            audit_end(s->audit, &record);
+        nacre_record_done(&record);
+    }
+    if (rest)
+        close_fd(&rest->runs_fd);
+    free(rest);
 }
 
 /* -- Of other sessions ------------------------------------------------------------------------ */

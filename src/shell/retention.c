@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backend/local.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -23,6 +24,7 @@
 
 struct sweep {
     nacre_session *session;
+    const char *home;
     struct catalog *catalog;
     const nacre_gc_options *options;
     nacre_gc_fn *fn;
@@ -143,9 +145,21 @@ static int drop_session(const struct catalog_session *row, void *userdata)
     if (scope_session_lives(row) || nacre_id_equal(&row->id, &sweep->session->id) ||
         catalog_counts(sweep->catalog, &row->id, &counts, NULL) < 0 || counts.runs > 0)
         return 0;
-    audit_remove(sweep->session->audit, &row->id);
+    audit_remove(sweep->home, &row->id);
     catalog_remove_session(sweep->catalog, &row->id, NULL);
     return 0;
+}
+
+/* Logs of sessions that have no row: their runs were gone before anybody looked, or never were. */
+static void drop_log(const nacre_id *session, int64_t changed_ms, void *userdata)
+{
+    struct sweep *sweep = userdata;
+    struct catalog_session *row = NULL;
+    int64_t days = session_setting(sweep->session, NACRE_SETTING_HOME_DAYS);
+    if (sweep->now_ms - changed_ms > days * DAY_MS &&
+        catalog_get_session(sweep->catalog, session, &row, NULL) == NACRE_ENOTFOUND)
+        audit_remove(sweep->home, session);
+    free(row);
 }
 
 static int collect(struct sweep *sweep, nacre_error *err)
@@ -153,7 +167,7 @@ static int collect(struct sweep *sweep, nacre_error *err)
     static rule *const rules[] = {was_never_meant_to_stay, is_too_old, is_too_much_and_told,
                                   is_too_much};
     struct catalog_filter filter = {.oldest_first = true};
-    int r = catalog_sync(sweep->catalog, err);
+    int r = ends_refresh_home(sweep->session, sweep->catalog, true, err);
     if (r >= 0)
         r = catalog_each_run(sweep->catalog, &filter, note, sweep, err);
     if (r == NACRE_ENOMEM)
@@ -162,8 +176,10 @@ static int collect(struct sweep *sweep, nacre_error *err)
         return r;
     for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
         apply(sweep, rules[i]);
-    if (!sweep->options->dry_run)
+    if (!sweep->options->dry_run) {
         catalog_each_session(sweep->catalog, NULL, drop_session, sweep, NULL);
+        audit_each(sweep->home, drop_log, sweep);
+    }
     return 0;
 }
 
@@ -179,7 +195,9 @@ static int sweep_home(nacre_session *s, const nacre_gc_options *options, nacre_g
         .now_ms = clock_real_ns() / NS_PER_MS,
         .deadline = clock_deadline(limit_ms),
     };
-    int r = session_catalog(s, false, &sweep.catalog, err);
+    int r = local_home(s->self, &sweep.home, NULL, err);
+    if (r == 0)
+        r = session_catalog(s, false, &sweep.catalog, err);
     if (r == 0)
         r = collect(&sweep, err);
     free(sweep.items);
@@ -237,6 +255,7 @@ void retention_now_and_then(nacre_session *s)
 struct forgetting {
     int runs_fd;
     const nacre_id *session;
+    struct catalog *catalog; /* NULL = there is none */
 };
 
 static int forget(const nacre_id *id, void *userdata)
@@ -245,18 +264,28 @@ static int forget(const nacre_id *id, void *userdata)
     struct run_state state;
     cleanup_run struct run run = RUN_NONE;
     if (run_open(f->runs_fd, id, &run, NULL) == 0 && state_read(run.state_fd, &state) == 0 &&
-        state.fleeting && state_is_final(&state) && nacre_id_equal(&state.session, f->session))
+        state.fleeting && state_is_final(&state) && nacre_id_equal(&state.session, f->session)) {
         run_remove(f->runs_fd, id);
+        if (f->catalog)
+            catalog_remove_run(f->catalog, id, NULL);
+    }
     return 0;
 }
 
-void retention_forget(const char *home_path, const nacre_id *session)
+void retention_forget(nacre_session *s, const char *home_path)
 {
     struct home home;
+    struct catalog_counts counts;
     cleanup_close int runs = -EBADF;
     if (home_find(home_path, &home, NULL) == 0)
         runs = home_open_runs(&home, 0, NULL);
-    struct forgetting f = {.runs_fd = runs, .session = session};
-    if (runs >= 0)
-        run_each(runs, forget, &f);
+    if (runs < 0)
+        return;
+    struct forgetting f = {.runs_fd = runs, .session = &s->id};
+    if (books_open(s->books, home_path, false, &f.catalog, NULL) < 0)
+        f.catalog = NULL;
+    run_each(runs, forget, &f);
+    audit_remove(home_path, &s->id);
+    if (f.catalog && catalog_counts(f.catalog, &s->id, &counts, NULL) == 0 && counts.runs == 0)
+        catalog_remove_session(f.catalog, &s->id, NULL);
 }

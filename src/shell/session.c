@@ -213,12 +213,14 @@ int nacre_close(nacre_session *session, nacre_error *reterr)
         retention_now_and_then(session);
     }
     char *home = fleeting_home(session);
+    struct ends_rest *rest = forked ? NULL : ends_rest_new(session);
     if (session->ops.close)
         survivors = session->ops.close(session->self, forked, reterr ? reterr : &spare);
+    ends_rest_tell_consume(session, rest);
     if (!forked && session->books)
         books_close(session->books);
     if (!forked && home)
-        retention_forget(home, &session->id);
+        retention_forget(session, home);
     free(home);
     session_free(session, forked);
     return survivors;

@@ -90,6 +90,11 @@ void ends_look_at_all(nacre_session *s);
 void ends_note(nacre_session *s, const nacre_record *record);
 /* Writes what the run directory says into the catalog. */
 int ends_shelve(nacre_session *s, const nacre_id *id);
+/* Those of which no end was heard, before a close (NULL = nobody wants to know); and after it, how
+ * they ended, for the audit. */
+struct ends_rest;
+struct ends_rest *ends_rest_new(nacre_session *s);
+void ends_rest_tell_consume(nacre_session *s, struct ends_rest *rest);
 /* Takes in what the home has, and how those ended that nobody looked at since; also_running: and
  * how much the others have printed. */
 int ends_refresh_home(nacre_session *s, struct catalog *catalog, bool also_running,
@@ -112,7 +117,7 @@ int completion_count(nacre_session *s);
 
 /* retention.c: a little of it, if it is time. */
 void retention_now_and_then(nacre_session *s);
-/* Removes what a session that is over was not to leave. */
-void retention_forget(const char *home, const nacre_id *session);
+/* Removes what a session whose backend is closed was not to leave. */
+void retention_forget(nacre_session *s, const char *home);
 
 #endif

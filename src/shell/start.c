@@ -50,13 +50,6 @@ static int take_place(nacre_session *s, nacre_error *err)
 
 /* -- One start -------------------------------------------------------------------------------- */
 
-static void know_home(nacre_session *s)
-{
-    const char *home;
-    if (s->audit && nacre_session_home(s, &home, NULL, NULL) == 0)
-        audit_set_home(s->audit, home);
-}
-
 static void note_start(nacre_session *s, const nacre_command *command, const nacre_id *id,
                        bool reserved)
 {
@@ -78,20 +71,14 @@ static void note_start(nacre_session *s, const nacre_command *command, const nac
 int start_unnamed(nacre_session *s, const nacre_command *command, nacre_id *ret_id,
                   nacre_watch **ret_watch, nacre_error *reterr)
 {
-    nacre_error spare;
-    reterr = reterr ? reterr : &spare;
     bool place = command->background != 0;
-    know_home(s);
     int r = place ? take_place(s, reterr) : 0;
-    if (r < 0) {
-        audit_denial(s->audit, command, reterr);
+    if (r < 0)
         return r;
-    }
     r = CALL(s, create, command, ret_id, ret_watch);
     if (r < 0) {
         if (place)
             registry_unreserve(s->registry);
-        audit_denial(s->audit, command, reterr);
         return r;
     }
     note_start(s, command, ret_id, place);
@@ -99,6 +86,13 @@ int start_unnamed(nacre_session *s, const nacre_command *command, nacre_id *ret_
 }
 
 /* -- The public functions --------------------------------------------------------------------- */
+
+static void know_home(nacre_session *s)
+{
+    const char *home;
+    if (s->audit && nacre_session_home(s, &home, NULL, NULL) == 0)
+        audit_set_home(s->audit, home);
+}
 
 static int begin(nacre_session *s, nacre_error *err)
 {
@@ -124,6 +118,8 @@ static void end(nacre_session *s, bool started)
 int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *ret_id,
                 nacre_watch **ret_watch, nacre_error *reterr)
 {
+    nacre_error spare;
+    reterr = reterr ? reterr : &spare;
     int r = session_check(session, reterr);
     if (r < 0)
         return r;
@@ -132,9 +128,12 @@ int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *
     r = begin(session, reterr);
     if (r < 0)
         return r;
+    know_home(session);
     r = command->name && *command->name
             ? names_start(session, command, ret_id, ret_watch, reterr)
             : start_unnamed(session, command, ret_id, ret_watch, reterr);
+    if (r < 0)
+        audit_denial(session->audit, command, reterr);
     end(session, r >= 0);
     return r;
 }

@@ -900,7 +900,7 @@ case_gc() {
     nacre wait "$a"
     b=$("$nacre" start -- 'head -c 500000 /dev/zero') || fail "start failed"
     nacre wait "$b"
-    running=$("$nacre" start -- 'head -c 3000000 /dev/zero; echo; exec sleep 300') || fail "start failed"
+    running=$("$nacre" start -- 'echo; exec sleep 300') || fail "start failed"
     until_true eval "[ \$($nacre output $running | wc -l) -eq 1 ]"
     nacre list --all
     nacre gc

@@ -84,8 +84,8 @@ fi
 
 ! wanted unit || suite unit build 'unit/test_*' "$jobs"
 ! wanted asan-unit || suite asan-unit build-asan 'unit/test_*' "$jobs"
-matrix build 'integration/test_*'
-matrix build-asan 'integration/test_*'
+matrix build '{integration,features}/test_*'
+matrix build-asan '{integration,features}/test_*'
 matrix build-tsan 'integration/test_thread*'
 ! wanted clang-tidy || check "clang-tidy" scripts/check-tidy.sh build-asan
 ! wanted fuzzing || fuzzing "${FUZZ_SECONDS:-600}"

@@ -80,12 +80,25 @@ fuzzing() {
     fi
 }
 
+# a/{b,c}/d: a/b/d and a/c/d.
+patterns() {
+    case $1 in
+    *{*) local word rest=${1#*\}}
+        for word in $(sed 's/^[^{]*{\([^}]*\)}.*/\1/; s/,/ /g' <<<"$1"); do
+            echo "${1%%\{*}$word$rest"
+        done ;;
+    *) echo "$1" ;;
+    esac
+}
+
 # suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs the test programs of BUILD that are made of the
-# sources tests/PATTERN, each behind COMMAND.
+# sources tests/PATTERN (with braces, if there are several), each behind COMMAND.
 suite() {
     local label=$1 build=$2 pattern=$3 jobs=$4 sources
     shift 4
-    mapfile -t sources < <(compgen -G "tests/$pattern")
+    mapfile -t sources < <(patterns "tests/$pattern" | while read -r one; do
+        compgen -G "$one" | grep -E '\.(c|sh)$'
+    done)
     if [ ! -x "$build/nacre" ]; then
         skip "$label: $build could not be built"
     elif [ ${#sources[@]} -eq 0 ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What `make test` runs: the rules of the source tree, both compilers, unit tests, the process
-# tests as root and as an ordinary user with and without the cgroup tier, the sanitizers, and a
-# minute of fuzzing. Two lanes go side by side: one runs tests, the other builds and analyses.
+# tests (tests/integration) as root and as an ordinary user with and without the cgroup tier, those
+# of what stands on them (tests/features) as root with it and as an ordinary user without, the
+# sanitizers, and a minute of fuzzing. Two lanes go side by side: one runs tests, the other builds and analyses.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
@@ -31,9 +32,10 @@ suites_of_this_user() {
     me=$(id -un)
     if can_use_cgroups; then
         check "cgroup tier in force" check_tier cgroup build
-        suite "$me-cgroup" build 'integration/test_*' "$jobs"
+        suite "$me-cgroup" build '{integration,features}/test_*' "$jobs"
     else
         skip "the cgroup tier: there is no cgroup v2 tree that $me may write to"
+        suite "$me" build 'features/test_*' "$jobs"
     fi
     NACRE_TIER=subreaper suite "$me-subreaper" build 'integration/test_*' "$jobs"
 }
@@ -46,7 +48,8 @@ suites_of_ordinary_user() {
         check "cgroup tier, delegated" check_tier cgroup "$copy" "${enter[@]}"
         suite user-cgroup "$copy" 'integration/test_*' "$jobs" "${enter[@]}"
     fi
-    NACRE_TIER=subreaper suite user-subreaper "$copy" 'integration/test_*' "$jobs" "${as_user[@]}"
+    NACRE_TIER=subreaper suite user-subreaper "$copy" '{integration,features}/test_*' "$jobs" \
+        "${as_user[@]}"
 }
 
 # Tests wait more than they work, so both users go at the same time.
@@ -69,7 +72,7 @@ sanitizer_suites() {
     suite tsan build-tsan 'integration/test_thread*' 1 &
     threads=$!
     suite asan-unit build-asan 'unit/test_*' "$jobs"
-    suite asan build-asan 'integration/test_*' $((jobs * 2))
+    suite asan build-asan '{integration,features}/test_*' $((jobs * 2))
     wait $threads
 }
 

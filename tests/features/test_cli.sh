@@ -1175,12 +1175,14 @@ case_recall_on_a_terminal() {
 }
 case_wait() {
     local a b begin
-    a=$("$nacre" start -- 'sleep 0.3; exit 3') || fail "start failed"
+    a=$("$nacre" start -- "until [ -e '$work/go' ]; do sleep 0.02; done; exit 3") ||
+        fail "start failed"
     b=$("$nacre" start -- 'exec sleep 60') || fail "start failed"
     nacre wait "$a" "$b" --timeout 0.1
     equal "$status" 124
     equal "$out" "$a running
 $b running"
+    : >"$work/go"
     begin=$(milliseconds)
     nacre wait "$b" "$a" --any
     equal "$status" 0

@@ -39,6 +39,17 @@ void loop_close(struct keeper *k, int *fd)
     close_fd(fd);
 }
 
+void outlive_owner(struct keeper *k)
+{
+    k->owner_at = NEVER;
+}
+
+void publish(struct keeper *k)
+{
+    if (k->bell_due)
+        ctl_ring(k);
+}
+
 void machine_event(struct keeper *k, enum keeper_event event)
 {
     MUST(event == EV_KILL);
@@ -85,6 +96,7 @@ static void begin(void)
     MUST(fd_set_nonblock(pipe_ends[0]) == 0 && fd_set_nonblock(pipe_ends[1]) == 0);
     stdin_reader = pipe_ends[0];
     keeper.in_fd = pipe_ends[1];
+    keeper.owner_line = -EBADF;
     for (int i = 0; i < CLIENTS; i++)
         connect_client(i);
 }

@@ -36,7 +36,7 @@ void loop_close(struct keeper *keeper, int *fd)
 
 void outlive_owner(struct keeper *keeper)
 {
-    close_fd(&keeper->owner_pidfd);
+    keeper->owner_at = NEVER;
 }
 
 void publish(struct keeper *keeper)
@@ -90,6 +90,8 @@ static int begin(void **state)
     fcntl(ends[1], F_SETPIPE_SZ, 4096);
     stdin_reader = ends[0];
     k.in_fd = ends[1];
+    k.owner_line = -EBADF;
+    published = 0;
     return 0;
 }
 
@@ -544,6 +546,44 @@ static void too_late_to_kill(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
+static void change(const struct client *c, uint32_t background, uint32_t kept)
+{
+    struct wire_change request = {
+        .head = head(WIRE_CHANGE), .background = background, .kept = kept};
+    struct wire_ack ack;
+    assert_int_equal(sock_send(c->fd, &request, sizeof request, NULL, 0, 0), 0);
+    ctl_readable(&k, c->conn);
+    assert_int_equal(sock_recv(c->fd, &ack, sizeof ack, NULL, 0, MSG_DONTWAIT), sizeof ack);
+    assert_int_equal(ack.head.type, WIRE_ACK);
+}
+
+/* A shell that goes to the background when it is over rings at once; what was changed stays. */
+static void changes_are_heard(void **state)
+{
+    (void)state;
+    int line[2];
+    nacre_id rung;
+    struct client c = connect_client();
+    assert_int_equal(sock_pair(line), 0);
+    k.owner_line = line[0];
+    k.st.id.bytes[0] = 0x5a;
+    k.st.outcome = NACRE_EXITED;
+    ctl_ring(&k);
+    assert_int_equal(sock_recv(line[1], &rung, sizeof rung, NULL, 0, MSG_DONTWAIT), -EAGAIN);
+    change(&c, 1, 0);
+    assert_true(k.st.background && !k.st.kept);
+    assert_int_equal(sock_recv(line[1], &rung, sizeof rung, NULL, 0, MSG_DONTWAIT), sizeof rung);
+    assert_true(nacre_id_equal(&rung, &k.st.id));
+    change(&c, 1, 1);
+    change(&c, 0, 0);
+    assert_true(k.st.background && k.st.kept);
+    assert_int_equal(published, 3);
+    assert_int_equal(sock_recv(line[1], &rung, sizeof rung, NULL, 0, MSG_DONTWAIT), -EAGAIN);
+    close_fd(&k.owner_line);
+    close(line[1]);
+    close(c.fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +603,7 @@ int main(void)
         TEST(a_listener_makes_room),
         TEST(strangers_are_not_answered),
         TEST(only_the_pacer_sets_the_pace),
+        TEST(changes_are_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

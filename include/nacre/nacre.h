@@ -13,6 +13,7 @@
 #include <nacre/registry.h>
 #include <nacre/session.h>
 #include <nacre/settings.h>
+#include <nacre/tool.h>
 #include <nacre/version.h>
 #include <nacre/view.h>
 #include <nacre/watch.h>

@@ -100,8 +100,8 @@ static int print_entry(const nacre_setting_info *info, const struct showing *s)
     buf_init(&value, SIZE_MAX / 2);
     buf_init(&origin, SIZE_MAX / 2);
     const char *text = value_in_force(info);
-    if (append_line(&value, *text ? text : "-", COLUMNS_UNLIMITED) < 0 ||
-        append_line(&origin, info->origin, COLUMNS_UNLIMITED) < 0)
+    if (brief_line(&value, *text ? text : "-", COLUMNS_UNLIMITED) < 0 ||
+        brief_line(&origin, info->origin, COLUMNS_UNLIMITED) < 0)
         return failure("out of memory");
     bool set = strcmp(info->origin, "default") != 0;
     printf("%-18s %s%-*s%s  %s%s%s\n", info->name, set ? s->paint.bold : "", s->width, value.data,

@@ -87,7 +87,7 @@ static int print_name(const nacre_settings *settings, const struct removed *item
         item->why == SECRET_DENIED ? NULL : line_to_allow(settings, item->name);
     struct buf name cleanup_buf;
     buf_init(&name, SIZE_MAX / 2);
-    if (append_line(&name, item->name, COLUMNS_UNLIMITED) < 0)
+    if (brief_line(&name, item->name, COLUMNS_UNLIMITED) < 0)
         return failure("out of memory");
     printf("  %-*s  ", width, name.data);
     if (item->why == SECRET_DENIED)

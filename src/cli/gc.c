@@ -29,8 +29,8 @@ static void each(const nacre_id *id, uint64_t bytes, int64_t ended_ms, void *use
                               json_pack("{s:s, s:I, s:I}", "id", nacre_id_format(id).s, "bytes",
                                         (json_int_t)bytes, "ended_ms", (json_int_t)ended_ms));
     else if (c->options->verbose)
-        printf("%s  %5s  ended %s ago\n", nacre_id_format(id).s, bytes_text(bytes, size),
-               age_text(clock_real_ns() / NS_PER_MS - ended_ms, age));
+        printf("%s  %5s  ended %s ago\n", nacre_id_format(id).s, brief_bytes(bytes, size),
+               brief_age(clock_real_ns() / NS_PER_MS - ended_ms, age));
 }
 
 static int print_result(const struct gc_options *o, const nacre_gc_result *result)
@@ -38,8 +38,8 @@ static int print_result(const struct gc_options *o, const nacre_gc_result *resul
     char removed[BYTES_TEXT], kept[BYTES_TEXT];
     printf("%s %lld shell%s (%s); %lld %s (%s)\n", o->dry_run ? "would remove" : "removed",
            (long long)result->removed, result->removed == 1 ? "" : "s",
-           bytes_text(result->removed_bytes, removed), (long long)result->kept,
-           result->kept == 1 ? "stays" : "stay", bytes_text(result->kept_bytes, kept));
+           brief_bytes(result->removed_bytes, removed), (long long)result->kept,
+           result->kept == 1 ? "stays" : "stay", brief_bytes(result->kept_bytes, kept));
     return STATUS_OK;
 }
 

@@ -1,21 +1,8 @@
-/* Records as JSON, for programs: the field names are those of the documentation. */
+/* JSON on stdout, for programs. */
 #ifndef NACRE_CLI_JSON_H
 #define NACRE_CLI_JSON_H
 
-#include <stddef.h>
-
-#include <jansson.h>
-
-#include <nacre/record.h>
-
-/* Text of a stranger, with what is not UTF-8 replaced. NULL if out of memory. */
-json_t *json_text(const char *text, size_t size);
-
-/* An array of such texts, from a list that ends with NULL. */
-json_t *json_list(const char *const *list);
-
-/* NULL if out of memory. */
-json_t *json_record(const nacre_record *record);
+#include "view/record_json.h"
 
 /* Prints a value, which it takes, as one indented document; NULL is "out of memory". Returns the
  * status to exit with. */

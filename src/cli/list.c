@@ -72,7 +72,7 @@ static const char *status_colour(const struct paint *paint, const nacre_record *
 static const char *cpu_text(int64_t ms, char buf[AGE_TEXT])
 {
     if (ms >= 9950)
-        return age_text(ms, buf);
+        return brief_age(ms, buf);
     snprintf(buf, AGE_TEXT, "%.1fs", (double)ms / 1000);
     return buf;
 }
@@ -118,10 +118,10 @@ static int add_row(struct listing *l, const nacre_listed *listed)
     const char *cells[COLUMNS] = {
         [STATUS] = nacre_status(record, status, sizeof status),
         [ID] = id.s,
-        [AGE] = age_text(clock_real_ns() / NS_PER_MS - record->started_ms, age),
+        [AGE] = brief_age(clock_real_ns() / NS_PER_MS - record->started_ms, age),
         [CPU] = known ? cpu_text(usage.cpu_ms, cpu) : NULL,
-        [MEMORY] = known ? bytes_text(usage.memory_bytes, memory) : NULL,
-        [UNREAD] = listed->background ? bytes_text(listed->unread, unread) : NULL,
+        [MEMORY] = known ? brief_bytes(usage.memory_bytes, memory) : NULL,
+        [UNREAD] = listed->background ? brief_bytes(listed->unread, unread) : NULL,
         [PORTS] = ports,
         [SESSION] = session,
         [COMMAND] = label.data,

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/defs.h"
+#include "view/brief.h"
 
 #define COLUMNS_UNLIMITED SIZE_MAX
 
@@ -38,21 +39,6 @@ size_t output_columns(void);
 
 /* How many lines that terminal has; 24 if it does not say. */
 size_t output_rows(void);
-
-/* The columns that text without controls takes on a terminal. */
-size_t text_columns(const char *text);
-
-/* "17s", "4m", "3h", "12d" */
-#define AGE_TEXT 24
-const char *age_text(int64_t ms, char buf[AGE_TEXT]);
-
-/* "512", "1.5K", "64M" */
-#define BYTES_TEXT 24
-const char *bytes_text(uint64_t bytes, char buf[BYTES_TEXT]);
-
-/* Appends text as one line: controls become blanks, what is invalid U+FFFD, and what does not
- * fit the columns is cut with an ellipsis. */
-int append_line(struct buf *b, const char *text, size_t columns);
 
 #define PROCESSES(n) ((n) == 1 ? "process" : "processes")
 

@@ -107,7 +107,7 @@ static int name_process(struct buf *b, const nacre_record *record, int64_t pid)
     for (int i = 0; r == 0 && i < record->leftover_count; i++) {
         if (record->leftover[i].pid != pid)
             continue;
-        r = append_line(b, record->leftover[i].command, 60);
+        r = brief_line(b, record->leftover[i].command, 60);
         if (r == 0)
             r = buf_str(b, ", ");
     }

@@ -50,7 +50,7 @@ static int add_row(struct listing *l, const nacre_session_info *info)
         [ID] = id.s,
         [NAME] = info->name,
         [PID] = info->alive ? pid : NULL,
-        [AGE] = age_text(clock_real_ns() / NS_PER_MS - info->opened_ms, age),
+        [AGE] = brief_age(clock_real_ns() / NS_PER_MS - info->opened_ms, age),
         [SHELLS] = shells,
         [DUE] = due,
         [CWD] = info->cwd,

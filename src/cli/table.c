@@ -36,7 +36,7 @@ static char *harmless(const char *cell)
         p++;
     if (*p == '\0')
         return strdup(cell);
-    return append_line(&text, cell, COLUMNS_UNLIMITED) < 0 ? NULL : buf_take(&text);
+    return brief_line(&text, cell, COLUMNS_UNLIMITED) < 0 ? NULL : buf_take(&text);
 }
 
 int table_add(struct table *t, const char *const *cells, const char *colour)
@@ -55,7 +55,7 @@ int table_add(struct table *t, const char *const *cells, const char *colour)
             row_done(&row);
             return -ENOMEM;
         } else {
-            row.widths[i] = text_columns(row.cells[i]);
+            row.widths[i] = brief_columns(row.cells[i]);
         }
     t->rows[t->row_count++] = row;
     return 0;
@@ -95,7 +95,7 @@ static struct layout lay_out(const struct table *t, bool heading, size_t columns
     struct layout l = {.last = COLUMNS_UNLIMITED};
     memcpy(l.hidden, t->hidden, sizeof l.hidden);
     for (size_t i = 0; i < t->count; i++) {
-        l.widths[i] = heading ? text_columns(t->columns[i].title) : 0;
+        l.widths[i] = heading ? brief_columns(t->columns[i].title) : 0;
         for (size_t j = 0; j < rows; j++)
             l.widths[i] = MAX(l.widths[i], t->rows[j].widths[i]);
     }
@@ -142,7 +142,7 @@ static int append_row(const struct table *t, const struct layout *l, const struc
             r = buf_str(out, off);
     }
     if (r == 0)
-        r = append_line(out, row->cells[t->count - 1], l->last);
+        r = brief_line(out, row->cells[t->count - 1], l->last);
     return r < 0 ? r : buf_str(out, "\n");
 }
 
@@ -155,7 +155,7 @@ int table_format(const struct table *t, const struct paint *paint, bool heading,
     int r = 0;
     for (size_t i = 0; i < t->count; i++) {
         titles.cells[i] = (char *)t->columns[i].title;
-        titles.widths[i] = text_columns(t->columns[i].title);
+        titles.widths[i] = brief_columns(t->columns[i].title);
     }
     if (heading) {
         r = buf_str(out, paint->dim);

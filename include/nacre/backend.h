@@ -81,6 +81,9 @@ typedef struct nacre_backend_ops {
 
     /* Optional: the contract is that of nacre_get_usage(). */
     int (*usage)(void *self, const nacre_id *id, nacre_usage *ret_usage, nacre_error *reterr);
+
+    /* Optional: likewise nacre_signal(). */
+    int (*signal)(void *self, const nacre_id *id, int signal, nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {

@@ -201,11 +201,13 @@ typedef struct nacre_kill_options {
     int signal;       /* the first signal; 0 = SIGTERM; SIGKILL skips the grace */
     int64_t grace_ms; /* until SIGKILL; < 0 = the shell's own */
     int cancel;       /* record NACRE_CANCELLED instead of NACRE_KILLED */
+    int no_wait;      /* 1 = return once the kill is under way; it goes on by itself. A watch of the
+                         shell tells when it is over, and its record how */
 } nacre_kill_options;
 
-#define NACRE_KILL_OPTIONS_INIT              \
-    {                                        \
-        sizeof(nacre_kill_options), 0, -1, 0 \
+#define NACRE_KILL_OPTIONS_INIT                 \
+    {                                           \
+        sizeof(nacre_kill_options), 0, -1, 0, 0 \
     }
 
 typedef struct nacre_kill_result {
@@ -226,6 +228,14 @@ typedef struct nacre_kill_result {
 NACRE_API int nacre_kill(nacre_session *session, const nacre_id *id,
                          const nacre_kill_options *options, nacre_kill_result *ret_result,
                          nacre_error *reterr);
+
+/*
+ * Sends a signal to the process group of a shell's command, as a terminal does for Ctrl-C: once,
+ * to whatever is in it, and nothing more. What has left the group (a job of its own, a daemon) does
+ * not hear it. NACRE_ECLOSED if the command has ended.
+ */
+NACRE_API int nacre_signal(nacre_session *session, const nacre_id *id, int signal,
+                           nacre_error *reterr);
 
 /* Lets go of a shell: kills it if it is alive. The record and the log stay. Idempotent. */
 NACRE_API int nacre_release(nacre_session *session, const nacre_id *id, nacre_error *reterr);

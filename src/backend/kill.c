@@ -62,6 +62,10 @@ static int ask_to_kill(const struct run *run, const struct run_state *state,
     ssize_t n = await(sock, state, ACK_MS, &message);
     if (n > 0 && message.head.type == WIRE_ACK) {
         memcpy(&ack, &message, sizeof ack);
+        if (options->no_wait) {
+            ret_result->was_alive = 1;
+            return 1;
+        }
         n = await(sock, state, ack.wait_ms + SLACK_MS, &message);
     }
     if (n == sizeof message)
@@ -122,6 +126,30 @@ int kill_run(const struct run *run, const nacre_kill_options *options,
             return kill_deaf(run, ret_result, err);
         poll(NULL, 0, RETRY_MS);
     }
+}
+
+int signal_run(const struct run *run, int signal, nacre_error *err)
+{
+    struct run_state state;
+    struct wire_signal request = {.head = client_head(WIRE_SIGNAL), .signal = signal};
+    struct wire_input_done done = {.error = ESRCH};
+    if (signal <= 0 || signal >= NSIG)
+        return err_set(err, NACRE_EINVAL, "there is no signal %d", signal);
+    int r = sweep_state(run, &state, err);
+    if (r < 0)
+        return r;
+    cleanup_close int sock = state_is_final(&state) ? -ECONNREFUSED : client_connect(run);
+    int e = sock < 0 ? sock : client_send(sock, &request, sizeof request);
+    ssize_t n = e < 0 ? e : client_recv(sock, &done, sizeof done, clock_deadline(ACK_MS));
+    if (n < 0 && n != -ECONNREFUSED)
+        return err_sys(err, NACRE_EBACKEND, (int)-n, "signal",
+                       "the keeper of shell %s does not answer", nacre_id_short(&run->id).s);
+    if (n != sizeof done || done.error == ESRCH)
+        return err_set(err, NACRE_ECLOSED, "the command of shell %s has ended",
+                       nacre_id_short(&run->id).s);
+    return done.error == 0 ? 0
+                           : err_sys(err, NACRE_EPERM, done.error, "signal",
+                                     "cannot signal shell %s", nacre_id_short(&run->id).s);
 }
 
 /* One message's worth: bytes taken, or -errno; *ret_error is the keeper's word. */

@@ -10,6 +10,9 @@
 int kill_run(const struct run *run, const nacre_kill_options *options,
              nacre_kill_result *ret_result, nacre_error *err);
 
+/* See nacre_signal(). */
+int signal_run(const struct run *run, int signal, nacre_error *err);
+
 /* See nacre_input(). */
 int64_t input_run(const struct run *run, const void *data, size_t size, int eof, int64_t timeout_ms,
                   nacre_error *err);

@@ -157,6 +157,13 @@ static int local_kill(void *self, const nacre_id *id, const nacre_kill_options *
     return r < 0 ? r : kill_run(&run, options, ret_result, err);
 }
 
+static int local_signal(void *self, const nacre_id *id, int signal, nacre_error *err)
+{
+    cleanup_run struct run run = RUN_NONE;
+    int r = local_open_run(self, id, &run, err);
+    return r < 0 ? r : signal_run(&run, signal, err);
+}
+
 static int local_release(void *self, const nacre_id *id, nacre_error *err)
 {
     nacre_kill_options options = NACRE_KILL_OPTIONS_INIT;
@@ -317,6 +324,7 @@ static const nacre_backend_ops local_ops = {
     .owner = local_owner,
     .reader = local_reader,
     .usage = local_usage,
+    .signal = local_signal,
 };
 
 static char *copy(const char *s, bool *ok)

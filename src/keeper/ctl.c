@@ -222,6 +222,19 @@ static void on_change(struct keeper *k, struct conn *c, const struct wire_change
     send_to(k, c, &ack, sizeof ack);
 }
 
+/* The group outlives its leader; only while the command runs is it surely the command's. */
+static void on_signal(struct keeper *k, struct conn *c, const struct wire_signal *request)
+{
+    struct wire_input_done done = {.head = head(WIRE_INPUT_DONE)};
+    tree_reap(k);
+    if (k->main_reaped || k->main <= 1)
+        done.error = ESRCH;
+    else if (kill(-k->main, request->signal) < 0)
+        done.error = errno;
+    if (c->fd >= 0)
+        send_to(k, c, &done, sizeof done);
+}
+
 static bool signal_is_valid(int signal)
 {
     return signal > 0 && signal < NSIG;
@@ -233,6 +246,7 @@ static bool obey(struct keeper *k, struct conn *c, const struct wire_input *mess
     struct wire_kill request;
     struct wire_seen seen;
     struct wire_change change;
+    struct wire_signal signal;
     switch (message->head.type) {
     case WIRE_WATCH:
         c->watching = true;
@@ -256,6 +270,12 @@ static bool obey(struct keeper *k, struct conn *c, const struct wire_input *mess
         if (size != sizeof change)
             return false;
         on_change(k, c, &change);
+        return true;
+    case WIRE_SIGNAL:
+        memcpy(&signal, message, sizeof signal);
+        if (size != sizeof signal || !signal_is_valid(signal.signal))
+            return false;
+        on_signal(k, c, &signal);
         return true;
     case WIRE_SEEN:
         memcpy(&seen, message, sizeof seen);

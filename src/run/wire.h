@@ -30,7 +30,8 @@ enum wire_type {
     WIRE_INPUT = 10,  /* library */
     WIRE_INPUT_DONE = 11, /* keeper: the command's pipe took it, or why not */
     WIRE_SEEN = 12,       /* library, of a paced run: read up to here */
-    WIRE_CHANGE = 13      /* library: what the run is to its session. Answered by WIRE_ACK */
+    WIRE_CHANGE = 13,     /* library: what the run is to its session. Answered by WIRE_ACK */
+    WIRE_SIGNAL = 14      /* library: to the command's process group. Answered by WIRE_INPUT_DONE */
 };
 
 /*
@@ -120,6 +121,12 @@ struct wire_change {
     struct wire_head head;
     uint32_t background; /* 1 = from now on */
     uint32_t kept;       /* 1 = from now on */
+};
+
+struct wire_signal {
+    struct wire_head head;
+    int32_t signal;
+    uint32_t pad;
 };
 
 struct wire_seen {

@@ -344,6 +344,16 @@ int nacre_kill(nacre_session *session, const nacre_id *id, const nacre_kill_opti
     return r;
 }
 
+int nacre_signal(nacre_session *session, const nacre_id *id, int signal, nacre_error *reterr)
+{
+    int r = check_id(session, id, true, reterr);
+    if (r < 0)
+        return r;
+    if (!session->ops.signal)
+        return session_unsupported(session, "signal commands", reterr);
+    return CALL(session, signal, id, signal);
+}
+
 int nacre_release(nacre_session *session, const nacre_id *id, nacre_error *reterr)
 {
     int r = check_id(session, id, true, reterr);

@@ -372,3 +372,40 @@ TEST(input_from_four_threads)
     free(out);
     close_session(writer.session);
 }
+
+/* -- Signals to the process group ------------------------------------------------------------- */
+
+TEST(signal_reaches_the_group_and_no_further)
+{
+    nacre_session *s = open_session();
+    const char *mark = marker();
+    nacre_id id = start_text(s, format("setsid sleep 300.%s & trap 'echo got INT' INT; echo up; "
+                                       "sleep 30; echo after; read x; exit 3",
+                                       mark));
+
+    await_marked(mark, 1);
+    CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "up"), 5000));
+    pause_ms(50); /* the sleep is there right after the word */
+    CHECK_OK(nacre_signal(s, &id, SIGINT, ERR));
+    wait_outcome(s, &id, 5000);
+    CHECK(output_has(s, &id, NACRE_OUT, "got INT\nafter\n"));
+    CHECK_TEXT(status_of(s, &id), "exited(3), lingering");
+    CHECK_EQ_INT(1, count_marked(mark));
+    CHECK_CODE(NACRE_ECLOSED, nacre_signal(s, &id, SIGINT, ERR));
+    CHECK_CODE(NACRE_EINVAL, nacre_signal(s, &id, 0, ERR));
+    CHECK_CODE(NACRE_EINVAL, nacre_signal(s, &id, 4711, ERR));
+    kill_shell(s, &id, 100);
+    CHECK_CODE(NACRE_ECLOSED, nacre_signal(s, &id, SIGINT, ERR));
+    close_session(s);
+}
+
+TEST(signal_that_nobody_catches_is_the_outcome)
+{
+    nacre_session *s = open_session();
+    nacre_id id = start_text(s, "sleep 300");
+
+    CHECK_OK(nacre_signal(s, &id, SIGINT, ERR));
+    wait_outcome(s, &id, 5000);
+    CHECK_TEXT(status_of(s, &id), "signaled(SIGINT)");
+    close_session(s);
+}

@@ -402,3 +402,39 @@ TEST_LIMIT(survivor, 40)
     CHECK(AWAIT(rmdir(group) == 0, 1000));
     close_session(s);
 }
+
+/* -- Without waiting -------------------------------------------------------------------------- */
+
+TEST(no_wait_comes_back_before_the_grace_is_over)
+{
+    nacre_session *s = open_session();
+    const char *mark = marker();
+    nacre_id id = start_text(
+        s, format("trap '' TERM; echo up; while :; do sleep 0.05; done; : 300.%s", mark));
+    nacre_kill_options options = NACRE_KILL_OPTIONS_INIT;
+    nacre_kill_result result;
+    nacre_watch *watch;
+    nacre_event event = {0};
+    char buf[256];
+
+    CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "up"), 5000));
+    options.no_wait = 1;
+    options.grace_ms = 1000;
+    int64_t begin = now_ms();
+    CHECK_OK(nacre_kill(s, &id, &options, &result, ERR));
+    CHECK_EQ_INT(1, result.was_alive);
+    CHECK_RANGE(0, now_ms() - begin, soon(500));
+    CHECK_OK(nacre_watch_open(s, &id, UINT64_MAX, &watch, ERR));
+    while (event.kind != NACRE_EVENT_END)
+        CHECK_OK(nacre_watch_wait(watch, -1, buf, sizeof buf, &event, ERR));
+    CHECK_RANGE(900, now_ms() - begin, soon(3000));
+    nacre_watch_close(watch);
+    check_ended(s, &id, NACRE_KILLED, NACRE_REASON_KILL);
+    nacre_record record = record_of(s, &id);
+    CHECK(record.signalled > 0);
+    CHECK(record.force_killed > 0);
+    nacre_record_done(&record);
+    CHECK_OK(nacre_kill(s, &id, &options, &result, ERR));
+    CHECK_EQ_INT(0, result.was_alive);
+    close_session(s);
+}

@@ -224,6 +224,11 @@ size_t nacre_offer_count(const nacre_offer *offer)
     return offer ? offer->count : 0;
 }
 
+nacre_session *completion_session(const nacre_offer *offer)
+{
+    return offer->session;
+}
+
 nacre_id nacre_offer_id(const nacre_offer *offer, size_t index)
 {
     return offer->items[index].id;

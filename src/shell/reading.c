@@ -81,3 +81,21 @@ int nacre_mark_read(nacre_session *session, const nacre_id *id, uint64_t offset,
         catalog_set_read(catalog, id, offset, NULL);
     return saw_end ? completion_told(session, id, reterr) : 0;
 }
+
+nacre_position reading_position(nacre_session *s, const nacre_id *id)
+{
+    struct shell shell = shell_of(s, id);
+    nacre_position position = NACRE_POSITION_INIT;
+    if (shell.position.size > 0 && shell.position.offset >= shell.read_to)
+        return shell.position;
+    position.offset = shell.read_to;
+    return position;
+}
+
+int reading_move(nacre_session *s, const nacre_id *id, const nacre_position *position, bool saw_end,
+                 nacre_error *err)
+{
+    int r = nacre_mark_read(s, id, position->offset, saw_end, err);
+    registry_set_position(s->registry, id, position);
+    return r;
+}

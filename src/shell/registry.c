@@ -182,6 +182,17 @@ bool registry_mark_read(struct registry *r, const nacre_id *id, uint64_t offset,
     return true;
 }
 
+bool registry_set_position(struct registry *r, const nacre_id *id, const nacre_position *position)
+{
+    HOLD(r);
+    struct shell *shell = find(r, id);
+    if (!shell)
+        return false;
+    if (position->offset >= shell->position.offset)
+        shell->position = *position;
+    return true;
+}
+
 size_t registry_select(struct registry *r, registry_match_fn *match, const void *argument,
                        struct shell *ret_shells, size_t max)
 {

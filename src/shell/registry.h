@@ -7,6 +7,7 @@
 
 #include <nacre/id.h>
 #include <nacre/record.h>
+#include <nacre/view.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +30,8 @@ struct shell {
     bool end_seen; /* its end was delivered */
     uint64_t end;  /* of its log, as last heard */
     uint64_t read_to;
-    int64_t looked_ms; /* when its state was last looked at */
+    int64_t looked_ms;       /* when its state was last looked at */
+    nacre_position position; /* what was shown up to read_to; of size 0 if that is not known */
 };
 
 /* NULL if out of memory. */
@@ -64,6 +66,9 @@ bool registry_settle(struct registry *r, const nacre_id *id);
 
 /* The cursor only moves on. False if it is not here. */
 bool registry_mark_read(struct registry *r, const nacre_id *id, uint64_t offset, bool saw_end);
+
+/* Likewise. */
+bool registry_set_position(struct registry *r, const nacre_id *id, const nacre_position *position);
 
 /* Copies up to max shells that fit, oldest first; returns how many fit. */
 typedef bool registry_match_fn(const struct shell *shell, const void *argument);

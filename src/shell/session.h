@@ -7,13 +7,15 @@
  *   scope.c        whose shells are whose
  *   list.c         lists, counts, sessions; owners.c whose shells they show
  *   reading.c      cursors
- *   completion.c   offers
+ *   completion.c   offers; completion_text.c what a reader is told
+ *   view.c         what a reader is shown
  *   retention.c    what is removed, and when
  *   registry.c     the session's shells in memory; books.c its part of the catalog
  */
 #ifndef NACRE_SHELL_SESSION_H
 #define NACRE_SHELL_SESSION_H
 
+#include <nacre/completion.h>
 #include <nacre/registry.h>
 #include <nacre/session.h>
 #include <nacre/settings.h>
@@ -107,6 +109,12 @@ bool scope_session_lives(const struct catalog_session *row);
 /* The same for many sessions, on a host that was identified once. */
 bool scope_session_lives_on(const struct catalog_session *row, const struct host *host);
 
+/* reading.c: where the session has read to, for nacre_view_read(). */
+nacre_position reading_position(nacre_session *s, const nacre_id *id);
+/* nacre_mark_read() with such a position. */
+int reading_move(nacre_session *s, const nacre_id *id, const nacre_position *position, bool saw_end,
+                 nacre_error *err);
+
 /* completion.c: one is due. */
 void completion_ring(nacre_session *s);
 /* One will be. */
@@ -114,6 +122,7 @@ void completion_expect(nacre_session *s);
 /* The end of a shell was shown: its completion is delivered. */
 int completion_told(nacre_session *s, const nacre_id *id, nacre_error *err);
 int completion_count(nacre_session *s);
+nacre_session *completion_session(const nacre_offer *offer);
 
 /* retention.c: a little of it, if it is time. */
 void retention_now_and_then(nacre_session *s);

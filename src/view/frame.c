@@ -34,9 +34,14 @@ static const char *const beginnings[] = {
     "success:",
     "elapsed_ms:",
     "command:",
-    /* kills */
+    "omitted:",
+    /* answers of tools */
     "killed background shell ",
     "no running background shell ",
+    "no background shell",
+    "Started background shell ",
+    "Still running after ",
+    "[nacre",
 };
 
 const char *frame_entry(size_t i)

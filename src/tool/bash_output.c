@@ -1,0 +1,318 @@
+/* bash_output: what shells have printed since the last time, after waiting for more if asked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "shell/session.h"
+#include "tool/excerpt.h"
+#include "tool/follow.h"
+#include "tool/tool.h"
+
+#define TAIL_MOST  100000
+#define NOTES_MAX  ((size_t)256) /* of one shell, after its text */
+#define STATUS_MAX ((size_t)96)  /* of one that does not fit */
+
+struct output_args {
+    const char *id;
+    const json_t *ids;
+    bool all;
+    int64_t wait;
+    const char *until;
+    int64_t idle;
+    int64_t offset;
+    int64_t tail;
+    const char *filter;
+    int stream;
+    int64_t tokens;
+};
+
+struct output {
+    nacre_id *ids;
+    size_t count;
+    struct match *until, *filter;
+    struct follow *follow;
+    int64_t deadline_ns;
+    int64_t waited_ms; /* what it was allowed to */
+    bool cut;          /* it was asked to wait longer */
+    bool came_true;
+};
+
+static const char *const streams[] = {"stdout", "stderr", "both", NULL};
+
+/* clang-format off */
+static const struct arg args[] = {
+    {"id", ARG_TEXT, offsetof(struct output_args, id), .least = 1,
+     .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
+     .help = "The id of the shell."},
+    {"ids", ARG_TEXTS, offsetof(struct output_args, ids), .example = "[\"ab12cd34\"]",
+     .help = "Several shells instead: the wait ends when one of them is ready."},
+    {"all", ARG_FLAG, offsetof(struct output_args, all), .example = "true",
+     .help = "With ids: the wait ends when each of them is ready."},
+    {"wait", ARG_SECONDS, offsetof(struct output_args, wait), .least = 0, .most = YEAR_MS,
+     .aliases = "wait_ms timeout timeout_ms", .example = "20",
+     .help = "Seconds to wait for new output or the end; {wait} at most, {wait_progress} with "
+             "progress reports. Default: 0, with until or idle the most."},
+    {"until", ARG_TEXT, offsetof(struct output_args, until), .least = 1,
+     .example = "\"listening on port\"",
+     .help = "Wait until a new line matches this regular expression, or the end."},
+    {"idle", ARG_SECONDS, offsetof(struct output_args, idle), .least = 1, .most = YEAR_MS,
+     .aliases = "idle_ms", .example = "2",
+     .help = "Wait until nothing was printed for so many seconds, or the end."},
+    {"offset", ARG_COUNT, offsetof(struct output_args, offset), .least = 0, .example = "0",
+     .help = "Show again from this byte of its output on, instead of what is new; 0 is all."},
+    {"tail", ARG_COUNT, offsetof(struct output_args, tail), .least = 1, .most = TAIL_MOST,
+     .example = "50", .help = "Show its last lines, so many, instead of what is new."},
+    {"filter", ARG_TEXT, offsetof(struct output_args, filter), .least = 1,
+     .example = "\"error|warning\"",
+     .help = "Show only lines that match this regular expression."},
+    {"stream", ARG_CHOICE, offsetof(struct output_args, stream), .choices = streams,
+     .example = "\"stderr\"", .help = "Only this stream. Default: both."},
+    {"max_output_tokens", ARG_COUNT, offsetof(struct output_args, tokens), .least = 512,
+     .most = CALL_BUDGET_MAX / NACRE_TOKEN_BYTES, .example = "5000",
+     .help = "The most to show; {answer} if not given."},
+    {0},
+};
+/* clang-format on */
+
+static unsigned streams_of(const struct output_args *a)
+{
+    return a->stream == 0 ? NACRE_OUT : a->stream == 1 ? NACRE_ERR : NACRE_BOTH;
+}
+
+/* -- Beginning -------------------------------------------------------------------------------- */
+
+static int check(const struct output_args *a, nacre_error *err)
+{
+    if (!a->id == !a->ids)
+        return err_set(err, NACRE_EINVAL, "give id or ids, such as \"id\": \"ab12cd34\"%s",
+                       a->id ? ", not both" : "");
+    if (a->all && !a->ids)
+        return err_set(err, NACRE_EINVAL, "all goes with ids, such as \"ids\": [\"ab12cd34\"]");
+    if (a->offset >= 0 && a->tail >= 0)
+        return err_set(err, NACRE_EINVAL, "give offset or tail, not both");
+    return 0;
+}
+
+static bool is_known(const struct output *o, const nacre_id *id)
+{
+    for (size_t i = 0; i < o->count; i++)
+        if (nacre_id_equal(&o->ids[i], id))
+            return true;
+    return false;
+}
+
+static int find_ids(nacre_call *c, nacre_error *err)
+{
+    const struct output_args *a = c->args;
+    struct output *o = c->state;
+    size_t count = a->ids ? json_array_size(a->ids) : 1;
+    o->ids = calloc(count, sizeof *o->ids);
+    if (!o->ids)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        nacre_id id;
+        const char *text = a->ids ? json_string_value(json_array_get(a->ids, i)) : a->id;
+        int r = call_find(c, text, &id, err);
+        if (r < 0)
+            return r;
+        if (!is_known(o, &id))
+            o->ids[o->count++] = id;
+    }
+    return 0;
+}
+
+static int make_patterns(nacre_call *c, nacre_error *err)
+{
+    const struct output_args *a = c->args;
+    struct output *o = c->state;
+    int r = a->until ? match_new("until", a->until, &o->until, err) : 0;
+    if (r == 0 && a->filter)
+        r = match_new("filter", a->filter, &o->filter, err);
+    return r;
+}
+
+static int begin_wait(nacre_call *c, nacre_error *err)
+{
+    const struct output_args *a = c->args;
+    struct output *o = c->state;
+    struct follow_want want = {.until = o->until, .idle_ms = a->idle, .all = a->all};
+    cleanup_free uint64_t *offsets = calloc(o->count, sizeof *offsets);
+    if (!offsets)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    for (size_t i = 0; i < o->count; i++)
+        offsets[i] = reading_position(c->session, &o->ids[i]).offset;
+    o->deadline_ns = clock_deadline(o->waited_ms);
+    return follow_new(c->session, &want, o->ids, offsets, o->count, &o->follow, err);
+}
+
+static int step(nacre_call *c, nacre_error *err)
+{
+    struct output *o = c->state;
+    int r = follow_step(o->follow, err);
+    if (r != 0) {
+        o->came_true = r > 0;
+        return r;
+    }
+    if (clock_left_ms(o->deadline_ns) == 0)
+        return TOOL_DONE;
+    c->fd = follow_fd(o->follow);
+    c->wake_ns = MIN(o->deadline_ns, follow_wake_ns(o->follow));
+    return TOOL_WAIT;
+}
+
+static int begin(nacre_call *c, nacre_error *err)
+{
+    const struct output_args *a = c->args;
+    struct output *o = c->state;
+    int64_t most = call_wait_max(c);
+    bool patient = a->until || a->idle >= 0;
+    call_set_budget(c, a->tokens);
+    int r = check(a, err);
+    if (r == 0)
+        r = make_patterns(c, err);
+    if (r == 0)
+        r = find_ids(c, err);
+    if (r < 0)
+        return r;
+    o->cut = a->wait > most;
+    o->waited_ms = a->wait >= 0 ? MIN(a->wait, most) : patient ? most : 0;
+    if (o->waited_ms == 0 && !patient)
+        return TOOL_DONE;
+    r = begin_wait(c, err);
+    return r < 0 ? r : step(c, err);
+}
+
+/* -- The answer ------------------------------------------------------------------------------- */
+
+/* Whether what was waited for came, in words. */
+static void note_wait(nacre_call *c, struct answer *a, size_t i, const nacre_record *record)
+{
+    const struct output_args *oa = c->args;
+    const struct output *o = c->state;
+    nacre_id_text id = nacre_id_short(&o->ids[i]);
+    if (oa->until && follow_matched(o->follow, i))
+        answer_note(a, "%s: \"until\" matched", id.s);
+    else if (oa->until && record->outcome != NACRE_RUNNING)
+        answer_note(a, "%s: it ended before \"until\" matched", id.s);
+    else if (oa->until)
+        answer_note(a, "%s: \"until\" has not matched yet", id.s);
+}
+
+static void note_time(const struct output *o, struct answer *a)
+{
+    if (o->follow && !o->came_true && o->cut)
+        answer_note(a, "waited %.10g s, the longest that one call waits; call again to go on",
+                    (double)o->waited_ms / 1000);
+}
+
+static int position_of(nacre_call *c, const nacre_record *record, nacre_position *ret,
+                       nacre_error *err)
+{
+    const struct output_args *oa = c->args;
+    if (oa->offset >= 0)
+        return excerpt_at(c->session, record, (uint64_t)oa->offset, ret, err);
+    if (oa->tail >= 0)
+        return excerpt_tail(c->session, record, (uint64_t)oa->tail, streams_of(oa), ret, err);
+    *ret = reading_position(c->session, &record->id);
+    return 0;
+}
+
+static int show(nacre_call *c, struct answer *a, const nacre_record *record, size_t room,
+                nacre_error *err)
+{
+    const struct output_args *oa = c->args;
+    const struct output *o = c->state;
+    bool again = oa->offset >= 0 || oa->tail >= 0;
+    nacre_position position = NACRE_POSITION_INIT, before;
+    int r = position_of(c, record, &position, err);
+    before = position;
+    if (r == 0)
+        r = o->filter
+                ? excerpt_filter(a, &record->id, &position, streams_of(oa), o->filter, room, err)
+                : answer_read(a, &record->id, &position, streams_of(oa), room, err);
+    if (r < 0)
+        return r;
+    if (!again)
+        excerpt_note_other(a, &record->id, &before, &position, streams_of(oa));
+    answer_run(a, record);
+    return answer_shows(a, &record->id, again ? NULL : &position, record->outcome != NACRE_RUNNING,
+                        err);
+}
+
+/* The answer is full: only how it is. Its cursor stays. */
+static int show_status(struct answer *a, const nacre_record *record, nacre_error *err)
+{
+    char status[64];
+    nacre_id_text id = nacre_id_short(&record->id);
+    answer_run(a, record);
+    int r = answer_printf(a, err, "[shell %s \xe2\x80\x94 %s] not shown: the answer is full\n",
+                          id.s, nacre_status(record, status, sizeof status));
+    bool ended = record->outcome != NACRE_RUNNING;
+    return r == 0 && ended ? answer_shows(a, &record->id, NULL, true, err) : r;
+}
+
+static int answer_one(nacre_call *c, struct answer *a, size_t i, nacre_error *err)
+{
+    const struct output_args *oa = c->args;
+    const struct output *o = c->state;
+    nacre_record record = NACRE_RECORD_INIT;
+    size_t others = (o->count - i - 1) * STATUS_MAX, left = answer_room(a), notes = 0;
+    if (oa->filter || oa->stream >= 0)
+        notes = NOTES_MAX;
+    size_t room = left - MIN(left, others + notes);
+    int r = nacre_get(c->session, &o->ids[i], &record, err);
+    if (r < 0)
+        return r;
+    note_wait(c, a, i, &record);
+    if (i > 0 && room < NACRE_VIEW_BUDGET_MIN)
+        r = show_status(a, &record, err);
+    else
+        r = show(c, a, &record, MAX(room / (o->count - i), (size_t)NACRE_VIEW_BUDGET_MIN), err);
+    nacre_record_done(&record);
+    return r;
+}
+
+static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+{
+    const struct output *o = c->state;
+    int r = 0;
+    note_time(o, a);
+    for (size_t i = 0; r == 0 && i < o->count; i++)
+        r = answer_one(c, a, i, err);
+    return r;
+}
+
+static const nacre_id *subject(const nacre_call *c)
+{
+    const struct output *o = c->state;
+    return o->count > 0 ? &o->ids[0] : NULL;
+}
+
+static void done(nacre_call *c)
+{
+    struct output *o = c->state;
+    follow_free(o->follow);
+    match_free(o->until);
+    match_free(o->filter);
+    free(o->ids);
+}
+
+const struct tool tool_bash_output = {
+    .name = "bash_output",
+    .title = "Read background shells",
+    .description =
+        "Shows what a shell has printed since the last read, with its status. With wait, until or "
+        "idle it waits first: prefer that to reading again and again. Reading takes nothing away: "
+        "offset: 0 or tail shows it again.",
+    .args = args,
+    .args_size = sizeof(struct output_args),
+    .state_size = sizeof(struct output),
+    .read_only = true,
+    .begin = begin,
+    .step = step,
+    .answer = answer,
+    .subject = subject,
+    .done = done,
+};

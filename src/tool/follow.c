@@ -1,0 +1,244 @@
+#include "tool/follow.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "sys/fd.h"
+#include "tool/tool.h"
+#include "view/escape.h"
+
+#define CHUNK     ((size_t)64 * 1024)
+#define STEP_MAX  16                  /* chunks of one shell in one step: others want their turn */
+#define LINE_MAX_ ((size_t)64 * 1024) /* of an unfinished line, its end is looked at */
+#define GATHER_MS 50                  /* what follows the first new output so soon goes with it */
+
+/* One stream of text, without escape sequences: the unfinished line, and what comes to it. */
+struct window {
+    struct escape escape;
+    struct buf text;
+};
+
+struct look {
+    nacre_watch *watch;
+    bool watched; /* by the epoll */
+    bool lingers; /* its command had ended before: only its tree can still end */
+    bool ended;
+    bool matched;
+    bool satisfied;
+    int64_t heard_ns; /* its last output */
+    int64_t fresh_ns; /* its first new output, or 0 */
+    struct window windows[2];
+};
+
+struct follow {
+    struct follow_want want;
+    struct look *looks;
+    size_t count;
+    int epoll; /* for several */
+    int64_t wake_ns;
+    char *chunk;
+};
+
+/* -- Text ------------------------------------------------------------------------------------- */
+
+/* Escape sequences are gone; a carriage return begins a line, as a progress bar means it. */
+static int append_plain(struct window *w, const char *data, size_t size)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < size; i++) {
+        char byte = data[i] == '\r' ? '\n' : data[i];
+        if (escape_feed(&w->escape, (uint8_t)data[i]) == ESCAPE_TEXT)
+            r = buf_append(&w->text, &byte, 1);
+    }
+    return r;
+}
+
+/* Keeps the unfinished line. */
+static void forget_lines(struct window *w)
+{
+    const char *newline = w->text.len > 0 ? memrchr(w->text.data, '\n', w->text.len) : NULL;
+    size_t gone = newline ? (size_t)(newline + 1 - w->text.data) : 0;
+    if (w->text.len - gone > LINE_MAX_)
+        gone = w->text.len - LINE_MAX_;
+    memmove(w->text.data, w->text.data + gone, w->text.len - gone);
+    w->text.len -= gone;
+}
+
+static int look_for_text(struct follow *f, struct look *l, const nacre_piece *piece,
+                         nacre_error *err)
+{
+    struct window *w = &l->windows[piece->stream];
+    if (!f->want.until || l->matched || piece->size == 0)
+        return 0;
+    if (piece->gap_bytes > 0)
+        w->text.len = 0;
+    if (append_plain(w, f->chunk, piece->size) < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    int r = match_find(f->want.until, w->text.data, w->text.len, err);
+    l->matched = r > 0;
+    if (w->text.len > 0)
+        forget_lines(w);
+    return MIN(r, 0);
+}
+
+/* -- One shell -------------------------------------------------------------------------------- */
+
+static int take_event(struct follow *f, struct look *l, const nacre_event *event, nacre_error *err)
+{
+    switch (event->kind) {
+    case NACRE_EVENT_OUTPUT:
+        l->heard_ns = clock_mono_ns();
+        l->fresh_ns = l->fresh_ns ? l->fresh_ns : l->heard_ns;
+        return look_for_text(f, l, &event->piece, err);
+    case NACRE_EVENT_SETTLED:
+        l->ended = l->ended || !l->lingers;
+        return 0;
+    case NACRE_EVENT_END:
+        l->ended = true;
+        return 0;
+    case NACRE_EVENT_NONE:
+    case NACRE_EVENT_EXIT:
+        return 0;
+    }
+    return 0;
+}
+
+/* 1 = there is more. */
+static int listen(struct follow *f, struct look *l, nacre_error *err)
+{
+    for (int i = 0; i < STEP_MAX; i++) {
+        nacre_event event;
+        int r = nacre_watch_next(l->watch, f->chunk, CHUNK, &event, err);
+        if (r == 0)
+            r = take_event(f, l, &event, err);
+        if (r < 0 || event.kind == NACRE_EVENT_NONE || event.kind == NACRE_EVENT_END)
+            return r;
+        if (l->matched)
+            return 0;
+    }
+    return 1;
+}
+
+/* When it will be satisfied if nothing comes; INT64_MAX = not by itself. */
+static int64_t due_ns(const struct follow *f, const struct look *l)
+{
+    bool plain = !f->want.until && f->want.idle_ms < 0;
+    if (l->ended || l->matched)
+        return 0;
+    if (plain && l->fresh_ns)
+        return l->fresh_ns + GATHER_MS * NS_PER_MS;
+    return f->want.idle_ms >= 0 ? l->heard_ns + f->want.idle_ms * NS_PER_MS : INT64_MAX;
+}
+
+/* A watch that is over is always readable. */
+static void leave(struct follow *f, struct look *l)
+{
+    l->satisfied = true;
+    if (l->watched)
+        epoll_ctl(f->epoll, EPOLL_CTL_DEL, nacre_watch_fd(l->watch), NULL);
+    l->watched = false;
+}
+
+int follow_step(struct follow *f, nacre_error *err)
+{
+    size_t satisfied = 0;
+    f->wake_ns = INT64_MAX;
+    for (size_t i = 0; i < f->count; i++) {
+        struct look *l = &f->looks[i];
+        int more = l->satisfied ? 0 : listen(f, l, err);
+        if (more < 0)
+            return more;
+        int64_t due = due_ns(f, l);
+        if (!l->satisfied && due <= clock_mono_ns())
+            leave(f, l);
+        satisfied += l->satisfied;
+        if (!l->satisfied)
+            f->wake_ns = MIN(f->wake_ns, more ? 0 : due);
+    }
+    return f->want.all ? satisfied == f->count : satisfied > 0;
+}
+
+/* -- All of them ------------------------------------------------------------------------------ */
+
+static int open_look(struct follow *f, struct look *l, nacre_session *session, const nacre_id *id,
+                     uint64_t offset, nacre_error *err)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    int r = nacre_get(session, id, &record, err);
+    if (r < 0)
+        return r;
+    l->lingers = record.outcome != NACRE_RUNNING && record.tree == NACRE_TREE_ALIVE;
+    l->heard_ns = clock_mono_ns();
+    nacre_record_done(&record);
+    for (int s = 0; s < 2; s++)
+        buf_init(&l->windows[s].text, 2 * (LINE_MAX_ + CHUNK));
+    r = nacre_watch_open(session, id, offset, &l->watch, err);
+    if (r < 0 || f->epoll < 0)
+        return r;
+    struct epoll_event event = {.events = EPOLLIN};
+    if (epoll_ctl(f->epoll, EPOLL_CTL_ADD, nacre_watch_fd(l->watch), &event) < 0)
+        return err_sys(err, NACRE_ELIMIT, errno, "wait", "cannot wait for several shells");
+    l->watched = true;
+    return 0;
+}
+
+int follow_new(nacre_session *session, const struct follow_want *want, const nacre_id *ids,
+               const uint64_t *offsets, size_t count, struct follow **ret, nacre_error *err)
+{
+    struct follow *f = calloc(1, sizeof *f);
+    if (!f)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    *f = (struct follow){.want = *want, .epoll = -EBADF, .wake_ns = INT64_MAX};
+    f->looks = calloc(count, sizeof *f->looks);
+    f->chunk = malloc(CHUNK);
+    int r = f->looks && f->chunk ? 0 : err_set(err, NACRE_ENOMEM, "out of memory");
+    if (r == 0 && count > 1) {
+        f->epoll = fd_lift_consume(epoll_create1(EPOLL_CLOEXEC));
+        if (f->epoll < 0)
+            r = err_sys(err, NACRE_ELIMIT, errno, "wait", "cannot wait for several shells");
+    }
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        f->count++;
+        r = open_look(f, &f->looks[i], session, &ids[i], offsets[i], err);
+    }
+    if (r < 0) {
+        follow_free(f);
+        return r;
+    }
+    *ret = f;
+    return 0;
+}
+
+void follow_free(struct follow *f)
+{
+    if (!f)
+        return;
+    close_fd(&f->epoll);
+    for (size_t i = 0; i < f->count; i++) {
+        nacre_watch_close(f->looks[i].watch);
+        for (int s = 0; s < 2; s++)
+            buf_done(&f->looks[i].windows[s].text);
+    }
+    free(f->looks);
+    free(f->chunk);
+    free(f);
+}
+
+int follow_fd(const struct follow *f)
+{
+    return f->count == 1 ? nacre_watch_fd(f->looks[0].watch) : f->epoll;
+}
+
+int64_t follow_wake_ns(const struct follow *f)
+{
+    return f->wake_ns;
+}
+
+bool follow_matched(const struct follow *f, size_t i)
+{
+    return f->looks[i].matched;
+}

@@ -1,0 +1,36 @@
+/* Waiting for one or several shells: for new output, a text in it, silence, or the end. */
+#ifndef NACRE_TOOL_FOLLOW_H
+#define NACRE_TOOL_FOLLOW_H
+
+#include <nacre/session.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tool/match.h"
+
+/* What is waited for. Without a text and without silence it is any new output. */
+struct follow_want {
+    struct match *until; /* borrowed; NULL = no text */
+    int64_t idle_ms;     /* below 0 = no silence */
+    bool all;            /* of each shell, not of any */
+};
+
+struct follow;
+
+/* Each shell from an offset of its log on. */
+int follow_new(nacre_session *session, const struct follow_want *want, const nacre_id *ids,
+               const uint64_t *offsets, size_t count, struct follow **ret, nacre_error *err);
+void follow_free(struct follow *f);
+
+/* 1 = it has come true, 0 = not yet. */
+int follow_step(struct follow *f, nacre_error *err);
+
+/* What to poll, and when to step without it. */
+int follow_fd(const struct follow *f);
+int64_t follow_wake_ns(const struct follow *f);
+
+/* Whether the text was seen in shell i. */
+bool follow_matched(const struct follow *f, size_t i);
+
+#endif

@@ -1,0 +1,111 @@
+/* list_shells: one line for each shell of the session. */
+#include <stddef.h>
+
+#include <nacre/registry.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "tool/tool.h"
+#include "view/brief.h"
+
+#define COLUMNS 120
+
+struct list_args {
+    int state;
+};
+
+enum { STATE_ALL, STATE_RUNNING, STATE_ENDED };
+
+static const char *const states[] = {"all", "running", "ended", NULL};
+
+/* clang-format off */
+static const struct arg args[] = {
+    {"state", ARG_CHOICE, offsetof(struct list_args, state), .choices = states,
+     .example = "\"running\"",
+     .help = "Which: running also has those whose command has ended but left processes. "
+             "Default: all."},
+    {0},
+};
+/* clang-format on */
+
+static int begin(nacre_call *c UNUSED, nacre_error *err UNUSED)
+{
+    return TOOL_DONE;
+}
+
+struct listing {
+    struct answer *answer;
+    int state;
+    int64_t now_ms;
+    size_t count;
+    size_t left_out;
+};
+
+static int append(struct buf *line, const nacre_listed *listed, int64_t now_ms)
+{
+    const nacre_record *record = listed->record;
+    char status[64], age[AGE_TEXT], unread[BYTES_TEXT];
+    struct buf command cleanup_buf;
+    buf_init(&command, SIZE_MAX / 2);
+    int r = *record->name ? buf_printf(&command, "[%s] ", record->name) : 0;
+    if (r == 0)
+        r = buf_str(&command, record->command);
+    if (r == 0)
+        r = buf_printf(
+            line, "%s %s, %s old, %s bytes unread: ", nacre_status(record, status, sizeof status),
+            nacre_id_short(&record->id).s, brief_age(now_ms - record->started_ms, age),
+            brief_bytes(listed->unread, unread));
+    if (r == 0)
+        r = brief_line(line, command.data, COLUMNS);
+    return r == 0 ? buf_str(line, "\n") : r;
+}
+
+static int show(const nacre_listed *listed, void *userdata)
+{
+    struct listing *l = userdata;
+    const nacre_record *record = listed->record;
+    bool over = record->outcome != NACRE_RUNNING && record->tree == NACRE_TREE_EMPTY;
+    struct buf line cleanup_buf;
+    buf_init(&line, SIZE_MAX / 2);
+    if (l->state == STATE_ENDED && !over)
+        return 0;
+    if (append(&line, listed, l->now_ms) < 0)
+        return NACRE_ENOMEM;
+    l->count++;
+    if (line.len > answer_room(l->answer))
+        l->left_out++;
+    else if (answer_text(l->answer, line.data, NULL) < 0)
+        return NACRE_ENOMEM;
+    return 0;
+}
+
+static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+{
+    const struct list_args *la = c->args;
+    nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
+    struct listing l = {.answer = a, .state = la->state, .now_ms = clock_real_ns() / NS_PER_MS};
+    options.only_alive = la->state == STATE_RUNNING;
+    int r = nacre_list(c->session, &options, show, &l, err);
+    if (r == NACRE_ENOMEM)
+        return err_set(err, r, "out of memory");
+    if (r == 0 && l.count == 0)
+        r = answer_text(a, "no background shells\n", err);
+    if (l.left_out > 0)
+        answer_note(a, "%zu more do not fit; ask for state \"running\" or \"ended\"", l.left_out);
+    return r;
+}
+
+const struct tool tool_list_shells = {
+    .name = "list_shells",
+    .title = "List background shells",
+    .description = "Lists the background shells of this session, oldest first: id, status, age, "
+                   "bytes of output not read yet, command. The list holds {listed}; older ended "
+                   "ones leave it, and can still be read by their ids.",
+    .args = args,
+    .args_size = sizeof(struct list_args),
+    .read_only = true,
+    .idempotent = true,
+    .begin = begin,
+    .answer = answer,
+};

@@ -1,0 +1,385 @@
+/* The tool bash: what it answers, when, and what is left afterwards. */
+#include "tool.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+/* -- Outcomes --------------------------------------------------------------------------------- */
+
+TEST(summary_and_record)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash", "{\"command\": \"echo out; echo err >&2; exit 7\"}");
+
+    CHECK(!r.error);
+    CHECK_TEXT(r.text,
+               "Exit code: 7 | stdout: 1 lines | stderr: 1 lines\n--- stderr (1 lines) ---\n"
+               "err\n--- stdout (1 lines) ---\nout\n");
+    CHECK_TEXT(json_string_value(json_object_get(r.run, "status")), "exited(7)");
+    CHECK_EQ_INT(7, json_integer_value(json_object_get(r.run, "exit_code")));
+    CHECK(!json_object_get(r.run, "command"));
+    CHECK(!json_object_get(r.json, "structuredContent"));
+    r = call(s, "bash", "{\"command\": \"kill -SEGV $$\"}");
+    CHECK(!r.error);
+    CHECK(strncmp(r.text, "Signal: SIGSEGV", 15) == 0);
+    r = call(s, "bash", "{\"command\": \"exit 143\"}");
+    CHECK(strncmp(r.text, "Exit code: 143 |", 16) == 0);
+    r = call(s, "bash", "{\"command\": \"sh -c 'exit 3' | tail -1\"}");
+    CHECK(strncmp(r.text, "Exit code: 0 |", 14) == 0);
+    close_session(s);
+}
+
+TEST(what_cannot_be_started)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash", "{\"command\": \"echo x\", \"cwd\": \"/nonexistent\"}");
+
+    CHECK(r.error);
+    CHECK_STR(r.text, "/nonexistent");
+    r = call(s, "bash", "{\"command\": \"nonexistent-program\"}");
+    CHECK(!r.error);
+    CHECK(strncmp(r.text, "Exit code: 127 |", 16) == 0);
+    close_session(s);
+}
+
+TEST(command_of_a_mebibyte)
+{
+    nacre_session *s = open_tool(NULL);
+    size_t size = 1000000;
+    char *text = malloc(size + 64);
+    CHECK(text);
+    size_t len = (size_t)sprintf(text, "{\"command\": \"echo begun; : ");
+    memset(text + len, 'x', size - len);
+    strcpy(text + size, "; echo done\"}");
+    struct reply r = call(s, "bash", "%s", text);
+
+    CHECK_STR(r.text, "begun\ndone\n");
+    CHECK(!json_object_get(r.run, "command"));
+    free(text);
+    close_session(s);
+}
+
+TEST(timeouts)
+{
+    nacre_session *s = open_tool(NULL);
+    static const char *const wrong[] = {"0", "-1", "\"abc\"", "true", "[1]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct reply r = call(s, "bash", "{\"command\": \"echo ran\", \"timeout\": %s}", wrong[i]);
+        CHECK(r.error);
+        CHECK(strncmp(r.text, "timeout must be", 15) == 0);
+    }
+    struct reply r = call(s, "bash", "{\"command\": \"echo ran\", \"timeout\": 99999}");
+    CHECK(!r.error);
+    CHECK_STR(r.text, "ran\n[nacre: the timeout was cut to 300 s");
+    int64_t begin = now_ms();
+    r = call(s, "bash", "{\"command\": \"echo BEFORE; sleep 999\", \"timeout\": 1}");
+    CHECK_RANGE(1000, now_ms() - begin, soon(3200));
+    CHECK(strncmp(r.text, "Timed out after 1s (killed)", 27) == 0);
+    CHECK_STR(r.text, "BEFORE\n");
+    CHECK_TEXT(json_string_value(json_object_get(r.run, "status")), "timed_out");
+    begin = now_ms();
+    r = call(s, "bash", "{\"command\": \"sleep 999\", \"timeout_ms\": 200}");
+    CHECK_RANGE(200, now_ms() - begin, soon(2400));
+    CHECK(strncmp(r.text, "Timed out after", 15) == 0);
+    close_session(s);
+}
+
+/* -- Never hang ------------------------------------------------------------------------------- */
+
+TEST(leftovers_do_not_delay_and_can_be_read)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *mark = marker();
+    int64_t begin = now_ms();
+    struct reply r =
+        call(s, "bash", "{\"command\": \"(sleep 0.5; echo late; sleep 300.%s) & echo hi\"}", mark);
+
+    CHECK_RANGE(0, now_ms() - begin, soon(400));
+    CHECK(strncmp(r.text, "Exit code: 0 |", 14) == 0);
+    CHECK_STR(r.text, "\nhi\n");
+    CHECK_STR(r.text, "Left running: ");
+    const char *id = id_of(&r);
+    r = call(s, "bash_output", "{\"id\": \"%s\", \"wait\": 10}", id);
+    CHECK_STR(r.text, "lingering]\nlate\n");
+    CHECK(!contains(r.text, "hi\n"));
+    r = call(s, "kill_shell", "{\"id\": \"%.8s\"}", id);
+    CHECK(strncmp(r.text, "killed background shell ", 24) == 0);
+    CHECK_EQ_INT(0, count_marked(mark));
+    close_session(s);
+}
+
+TEST(nothing_asks)
+{
+    nacre_session *s = open_tool(NULL);
+    int64_t begin = now_ms();
+    struct reply r = call(s, "bash", "{\"command\": \"read x; echo $?; cat; read y </dev/tty\"}");
+
+    CHECK_STR(r.text, "\n1\n");
+    CHECK_RANGE(0, now_ms() - begin, soon(1000));
+    close_session(s);
+}
+
+TEST(foreground_server_yields)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *mark = marker();
+    int64_t begin = now_ms();
+    struct reply r =
+        call(s, "bash", "{\"command\": \"echo up; sleep 300.%s\", \"yield\": 0.3}", mark);
+
+    CHECK_RANGE(300, now_ms() - begin, soon(800));
+    CHECK(!r.error);
+    CHECK(strncmp(r.text, "Still running after 0.3 s: background shell ", 44) == 0);
+    CHECK_STR(r.text, "\xe2\x80\x94 running]\nup\n");
+    CHECK_STR(r.text, "[nacre: no timeout ends it]");
+    const char *id = id_of(&r);
+    r = call(s, "bash_output", "{\"id\": \"%s\"}", id);
+    CHECK_STR(r.text, "(no new output)");
+    r = call(s, "list_shells", "{}");
+    CHECK_STR(r.text, format("running %.8s", id));
+    call(s, "kill_shell", "{\"id\": \"%s\"}", id);
+    CHECK_EQ_INT(0, count_marked(mark));
+    close_session(s);
+}
+
+TEST(timeout_that_was_given_stays_after_the_yield)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r =
+        call(s, "bash", "{\"command\": \"sleep 300\", \"yield\": 0.2, \"timeout\": 1}");
+
+    CHECK_STR(r.text, "[nacre: it is ended 1 s after its start]");
+    nacre_id id = parsed_id(&r);
+    wait_outcome(s, &id, 5000);
+    CHECK_TEXT(status_of(s, &id), "timed_out");
+    close_session(s);
+}
+
+TEST(default_timeout_lapses_with_the_yield)
+{
+    setenv("NACRE_TIMEOUT", "600ms", 1);
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash", "{\"command\": \"sleep 1.2; echo end\", \"yield\": 0.2}");
+    nacre_id id = parsed_id(&r);
+
+    wait_outcome(s, &id, 5000);
+    CHECK_TEXT(status_of(s, &id), "exited(0)");
+    r = call(s, "bash", "{\"command\": \"sleep 300\", \"yield\": 5}");
+    CHECK(strncmp(r.text, "Timed out after", 15) == 0);
+    close_session(s);
+}
+
+TEST(cancelled_foreground_command_is_ended_with_its_tree)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *mark = marker();
+    nacre_call *c = begin_call(
+        s, "bash",
+        format("{\"command\": \"setsid sleep 300.%s & trap '' TERM; sleep 301.%s\"}", mark, mark));
+
+    CHECK(!drive(c, 200));
+    await_marked(mark, 2);
+    int64_t begin = now_ms();
+    nacre_call_cancel(c);
+    CHECK_RANGE(0, now_ms() - begin, soon(500));
+    CHECK(drive(c, 20000));
+    CHECK_EQ_INT(0, count_marked(mark));
+    nacre_call_delivered(c);
+    nacre_call_free(c);
+    struct reply r = call(s, "bash", "{\"command\": \"echo next\"}");
+    CHECK_STR(r.text, "next");
+    CHECK_TEXT(r.completions, "");
+    close_session(s);
+}
+
+TEST(call_that_is_only_freed_ends_its_command_too)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *mark = marker();
+    nacre_call *c = begin_call(s, "bash", format("{\"command\": \"sleep 300.%s\"}", mark));
+
+    CHECK(!drive(c, 100));
+    await_marked(mark, 1);
+    nacre_call_free(c);
+    await_marked(mark, 0);
+    close_session(s);
+}
+
+TEST(cancelled_call_leaves_background_shells_alone)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *mark = marker();
+    nacre_call *c = begin_call(
+        s, "bash", format("{\"command\": \"sleep 300.%s\", \"background\": true}", mark));
+
+    nacre_call_cancel(c);
+    CHECK(drive(c, 1000));
+    nacre_call_free(c);
+    await_marked(mark, 1);
+    const char *id = launch(s, "sleep 300");
+    c = begin_call(s, "bash_output", format("{\"id\": \"%s\", \"wait\": 20}", id));
+    CHECK(!drive(c, 50));
+    nacre_call_cancel(c);
+    CHECK(drive(c, 0));
+    nacre_call_free(c);
+    nacre_id parsed = id_from(id);
+    CHECK_TEXT(status_of(s, &parsed), "running");
+    close_session(s);
+}
+
+TEST(second_call_is_served_while_the_first_waits)
+{
+    nacre_session *s = open_tool(NULL);
+    nacre_call *c = begin_call(s, "bash", "{\"command\": \"echo first; sleep 1; echo done\"}");
+
+    CHECK(!drive(c, 300));
+    CHECK_TEXT(nacre_call_progress(c), "first");
+    CHECK(!nacre_call_progress(c));
+    CHECK(!nacre_call_result(c));
+    int64_t begin = now_ms();
+    struct reply r = call(s, "bash", "{\"command\": \"echo second\"}");
+    CHECK_STR(r.text, "second");
+    call(s, "list_shells", "{}");
+    CHECK_RANGE(0, now_ms() - begin, soon(500));
+    CHECK(drive(c, 10000));
+    r = read_reply(nacre_call_result(c));
+    CHECK_STR(r.text, "first\ndone\n");
+    nacre_call_delivered(c);
+    nacre_call_free(c);
+    close_session(s);
+}
+
+/* -- Background ------------------------------------------------------------------------------- */
+
+TEST(background_shows_its_first_moments)
+{
+    nacre_session *s = open_tool(NULL);
+    int64_t begin = now_ms();
+    struct reply r =
+        call(s, "bash", "{\"command\": \"echo up; sleep 300\", \"run_in_background\": true}");
+
+    CHECK_RANGE(250, now_ms() - begin, soon(800));
+    CHECK(strncmp(r.text, "Started background shell ", 25) == 0);
+    CHECK_STR(r.text, "bash_output(id: \"");
+    CHECK_STR(r.text, "running]\nup\n");
+    begin = now_ms();
+    r = call(s, "bash", "{\"command\": \"echo no such port >&2; exit 1\", \"yield\": 0}");
+    CHECK_RANGE(0, now_ms() - begin, soon(250));
+    CHECK_STR(r.text, "exited(1)]\nno such port\n");
+    /* Its end was told. */
+    r = call(s, "list_shells", "{}");
+    CHECK_TEXT(r.completions, "");
+    close_session(s);
+}
+
+TEST(exactly_eight)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *ids[8];
+    for (int i = 0; i < 8; i++)
+        ids[i] = launch(s, "sleep 300");
+    struct reply r = call(s, "bash", "{\"command\": \"echo ninth\", \"background\": true}");
+
+    CHECK(r.error);
+    CHECK_STR(r.text, "8 background shells are running");
+    for (int i = 0; i < 8; i++)
+        CHECK_STR(r.text, format("%.8s", ids[i]));
+    r = call(s, "bash", "{\"command\": \"echo foreground\"}");
+    CHECK(!r.error);
+    call(s, "kill_shell", "{\"id\": \"%s\"}", ids[3]);
+    r = call(s, "bash", "{\"command\": \"sleep 300\", \"background\": true}");
+    CHECK(!r.error);
+    close_session(s);
+}
+
+TEST(names_are_idempotent)
+{
+    nacre_session *s = open_tool(NULL);
+    static const char web[] =
+        "{\"command\": \"sleep 300\", \"background\": true, \"name\": \"web\"}";
+    struct reply first = call(s, "bash", "%s", web), second = call(s, "bash", "%s", web);
+
+    CHECK_TEXT(id_of(&second), id_of(&first));
+    CHECK_STR(second.text, "nothing was started");
+    /* In the foreground it is not waited for, and not ended with the call. */
+    nacre_call *c = begin_call(s, "bash", "{\"command\": \"sleep 300\", \"name\": \"web\"}");
+    CHECK(drive(c, 5000));
+    nacre_call_free(c);
+    nacre_id id = parsed_id(&first);
+    CHECK_TEXT(status_of(s, &id), "running");
+    struct reply r = call(s, "bash", "{\"command\": \"sleep 301\", \"name\": \"web\"}");
+    CHECK(r.error);
+    CHECK_STR(r.text, "web");
+    close_session(s);
+}
+
+/* -- What it is given ------------------------------------------------------------------------- */
+
+TEST(directory_environment_and_input)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash",
+                          "{\"command\": \"pwd; echo $A-$HOME-$B; cat\", \"workdir\": \"/\", "
+                          "\"env\": {\"A\": \"1 2\", \"HOME\": null, \"B\": \"x=y\"}, \"stdin\": "
+                          "\"text\\u0000\\n\"}");
+
+    CHECK(!r.error);
+    CHECK_STR(r.text, "\n/\n1 2--x=y\ntext");
+    r = call(s, "bash", "{\"command\": \"cd /; export X=1\"}");
+    r = call(s, "bash", "{\"command\": \"echo [$X] $PWD\"}");
+    CHECK_STR(r.text, "\n[] ");
+    CHECK(!contains(r.text, "[] /\n"));
+    close_session(s);
+}
+
+TEST(kept_shell_survives)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(
+        s, "bash", "{\"command\": \"sleep 300\", \"background\": true, \"lifetime\": \"keep\"}");
+    nacre_id id = parsed_id(&r);
+
+    close_session(s);
+    s = open_session();
+    CHECK_TEXT(status_of(s, &id), "running");
+    kill_shell(s, &id, 100);
+    close_session(s);
+}
+
+TEST(answers_fit)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash",
+                          "{\"command\": \"seq 1 20000; echo 'ERROR: real cause' >&2; seq "
+                          "1 20000\"}");
+
+    CHECK_RANGE(1000, strlen(r.text), 10240);
+    CHECK_STR(r.text, "ERROR: real cause");
+    CHECK_STR(r.text, "recall(id: ");
+    r = call(s, "bash", "{\"command\": \"seq 1 20000; echo 'ERROR: real cause'; seq 1 20000\"}");
+    CHECK_RANGE(1000, strlen(r.text), 10240);
+    CHECK_STR(r.text, "20001");
+    CHECK_STR(r.text, "ERROR: real cause");
+    const char *id = id_of(&r);
+    r = call(s, "recall", "{\"id\": \"%s\", \"lines\": \"20000-20002\"}", id);
+    CHECK_STR(r.text, format("%.8s stdout:20001: ERROR: real cause\n", id));
+    r = call(s, "bash", "{\"command\": \"seq 1 20000\", \"max_output_tokens\": 20000}");
+    CHECK_RANGE(60000, strlen(r.text), 80000);
+    r = call(s, "bash", "{\"command\": \"seq 1 20000\", \"max_output_tokens\": 512}");
+    CHECK_RANGE(500, strlen(r.text), 2048);
+    r = call(s, "bash", "{\"command\": \"seq 1 20000\", \"background\": true}");
+    CHECK_RANGE(1000, strlen(r.text), 10240);
+    close_session(s);
+}
+
+TEST(structured_content_if_wanted)
+{
+    setenv("NACRE_STRUCTURED", "on", 1);
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash", "{\"command\": \"echo x\"}");
+    const json_t *content = json_object_get(r.json, "structuredContent");
+
+    CHECK_TEXT(json_string_value(json_object_get(content, "text")), r.text);
+    CHECK(json_equal(json_object_get(content, "run"), r.run));
+    close_session(s);
+}

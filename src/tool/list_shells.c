@@ -99,7 +99,7 @@ static int answer(nacre_call *c, struct answer *a, nacre_error *err)
 const struct tool tool_list_shells = {
     .name = "list_shells",
     .title = "List background shells",
-    .description = "Lists the background shells of this session, oldest first: id, status, age, "
+    .description = "Lists the background shells of this session, oldest first: status, id, age, "
                    "bytes of output not read yet, command. The list holds {listed}; older ended "
                    "ones leave it, and can still be read by their ids.",
     .args = args,

@@ -1,0 +1,199 @@
+/* Reading and writing single messages. */
+#include "rpc/message.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/defs.h"
+
+#define ONES  UINT64_C(0x0101010101010101)
+#define HIGHS UINT64_C(0x8080808080808080)
+
+/* -- Reading ---------------------------------------------------------------------------------- */
+
+PRINTF(3, 4) static int fault(struct rpc_fault *f, int code, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    f->code = code;
+    vsnprintf(f->text, sizeof f->text, fmt, ap);
+    va_end(ap);
+    return -EINVAL;
+}
+
+/* The reader quotes what it met, up to 80 bytes of it, and may cut a character. */
+static void make_printable(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+json_t *rpc_decode(const char *line, size_t size, struct rpc_fault *ret_fault)
+{
+    json_error_t error;
+    size_t flags = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY;
+    json_t *value = json_loadb(line, size, flags, &error);
+    if (value)
+        return value;
+    bool valid = json_error_code(&error) == json_error_duplicate_key;
+    make_printable(error.text);
+    fault(ret_fault, valid ? RPC_INVALID_REQUEST : RPC_PARSE_ERROR, "%s: %.120s at byte %d",
+          valid ? "Invalid Request" : "Parse error", error.text, error.position);
+    return NULL;
+}
+
+const char *rpc_text(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text && strlen(text) == json_string_length(value) ? text : NULL;
+}
+
+static int read_response(const json_t *value, struct rpc_message *m, struct rpc_fault *f)
+{
+    m->kind = RPC_RESPONSE;
+    m->result = json_object_get(value, "result");
+    m->error = json_object_get(value, "error");
+    if (!m->result == !m->error)
+        return fault(f, RPC_INVALID_REQUEST,
+                     "Invalid Request: there must be a method, a result or an error");
+    return 0;
+}
+
+int rpc_read(json_t *value, struct rpc_message *ret, struct rpc_fault *ret_fault)
+{
+    *ret = (struct rpc_message){0};
+    if (!json_is_object(value))
+        return fault(ret_fault, RPC_INVALID_REQUEST,
+                     "Invalid Request: a message must be an object");
+    json_t *id = json_object_get(value, "id");
+    if (id && !json_is_integer(id) && !json_is_string(id))
+        return fault(ret_fault, RPC_INVALID_REQUEST,
+                     "Invalid Request: id must be a string or an integer");
+    ret->id = id;
+    const char *version = rpc_text(json_object_get(value, "jsonrpc"));
+    if (!version || strcmp(version, "2.0") != 0)
+        return fault(ret_fault, RPC_INVALID_REQUEST, "Invalid Request: jsonrpc must be \"2.0\"");
+    json_t *method = json_object_get(value, "method");
+    if (!method)
+        return read_response(value, ret, ret_fault);
+    ret->kind = id ? RPC_REQUEST : RPC_NOTIFICATION;
+    ret->method = rpc_text(method);
+    if (!ret->method)
+        return fault(ret_fault, RPC_INVALID_REQUEST, "Invalid Request: method must be a string");
+    ret->params = json_object_get(value, "params");
+    if (ret->params && !json_is_object(ret->params) && !json_is_array(ret->params))
+        return fault(ret_fault, RPC_INVALID_REQUEST, "Invalid Request: params must be an object");
+    return 0;
+}
+
+/* -- Writing ---------------------------------------------------------------------------------- */
+
+static int append_piece(const char *piece, size_t size, void *userdata)
+{
+    return buf_append(userdata, piece, size);
+}
+
+int rpc_append_json(struct buf *b, const json_t *value)
+{
+    size_t before = b->len;
+    if (json_dump_callback(value, append_piece, b, JSON_COMPACT | JSON_ENCODE_ANY) == 0)
+        return 0;
+    if (b->data)
+        b->data[b->len = before] = '\0';
+    return -ENOMEM;
+}
+
+/* Whether one of eight bytes is a control character, a quote or a backslash. May say yes without
+ * need, never no. */
+static bool has_special(const char *s)
+{
+    uint64_t x;
+    memcpy(&x, s, sizeof x);
+    uint64_t quote = x ^ (ONES * '"'), slash = x ^ (ONES * '\\');
+    uint64_t below = (x - ONES * 0x20) | (quote - ONES) | (slash - ONES);
+    return (below & ~x & HIGHS) != 0;
+}
+
+static bool is_special(unsigned char c)
+{
+    return c < 0x20 || c == '"' || c == '\\';
+}
+
+/* The length of what needs no escape. */
+static size_t plain_span(const char *s, size_t size)
+{
+    size_t i = 0;
+    for (;;) {
+        while (i + 8 <= size && !has_special(s + i))
+            i += 8;
+        size_t stop = MIN(size, i + 8);
+        while (i < stop && !is_special((unsigned char)s[i]))
+            i++;
+        if (i < stop || i == size)
+            return i;
+    }
+}
+
+static int append_escape(struct buf *b, unsigned char c)
+{
+    static const char letters[0x20] = {
+        ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    char letter = c < 0x20 ? letters[c] : (char)c;
+    if (!letter)
+        return buf_printf(b, "\\u%04x", c);
+    char escape[2] = {'\\', letter};
+    return buf_append(b, escape, sizeof escape);
+}
+
+int rpc_append_string(struct buf *b, const char *text, size_t size)
+{
+    int r = buf_append(b, "\"", 1);
+    while (r == 0 && size > 0) {
+        size_t span = plain_span(text, size);
+        r = buf_append(b, text, span);
+        if (r == 0 && span < size)
+            r = append_escape(b, (unsigned char)text[span++]);
+        text += span;
+        size -= span;
+    }
+    return r < 0 ? r : buf_append(b, "\"", 1);
+}
+
+int rpc_begin_result(struct buf *b, const json_t *id)
+{
+    int r = buf_str(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    if (r == 0)
+        r = rpc_append_json(b, id);
+    return r < 0 ? r : buf_str(b, ",\"result\":");
+}
+
+int rpc_append_error(struct buf *b, const json_t *id, int code, const char *text,
+                     const json_t *data)
+{
+    int r = buf_str(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    if (r == 0)
+        r = id ? rpc_append_json(b, id) : buf_str(b, "null");
+    if (r == 0)
+        r = buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", code);
+    if (r == 0)
+        r = rpc_append_string(b, text, strlen(text));
+    if (r == 0 && data)
+        r = buf_str(b, ",\"data\":");
+    if (r == 0 && data)
+        r = rpc_append_json(b, data);
+    return r < 0 ? r : buf_str(b, "}}");
+}
+
+int rpc_append_notification(struct buf *b, const char *method, const json_t *params)
+{
+    int r = buf_printf(b, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\"", method);
+    if (r == 0 && params)
+        r = buf_str(b, ",\"params\":");
+    if (r == 0 && params)
+        r = rpc_append_json(b, params);
+    return r < 0 ? r : buf_str(b, "}");
+}

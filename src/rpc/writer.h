@@ -1,0 +1,55 @@
+/*
+ * Messages to a stream, never blocking: what the other side does not read yet waits in a queue
+ * with a ceiling. Each message has a ticket, with which one can ask whether it has left, or take
+ * it back while nothing of it has.
+ */
+#ifndef NACRE_RPC_WRITER_H
+#define NACRE_RPC_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct rpc_chunk;
+
+struct rpc_writer {
+    int fd;     /* what is written to */
+    int own_fd; /* the same opened again for us alone, or -EBADF */
+    bool is_socket;
+    size_t max;    /* of the queue, in bytes */
+    size_t queued; /* not written yet */
+    uint64_t next; /* ticket */
+    struct rpc_chunk *first, **last;
+    int error; /* -errno; nothing is written any more */
+};
+
+/*
+ * fd is borrowed. Others may have it too, so its flags stay as they are: a pipe is opened once
+ * more, a socket is asked not to wait with each send. What is neither (a file, a terminal) is
+ * written to as it is.
+ */
+void rpc_writer_init(struct rpc_writer *w, int fd, size_t max);
+void rpc_writer_done(struct rpc_writer *w);
+
+/*
+ * Takes the bytes of message, which is empty afterwards, as one line, and writes what can be
+ * written at once. *ret_ticket may be NULL. 0, -ENOMEM, -ENOBUFS if the queue is full, or the error
+ * of the stream.
+ */
+int rpc_writer_send(struct rpc_writer *w, struct buf *message, uint64_t *ret_ticket);
+
+/* Writes as much as can be written: when poll() says so. 0 or the error of the stream. */
+int rpc_writer_flush(struct rpc_writer *w);
+
+/* Whether all of a message has been written. */
+bool rpc_writer_has_left(const struct rpc_writer *w, uint64_t ticket);
+
+/* Takes a message back; false if a part of it, or all, has been written. */
+bool rpc_writer_drop(struct rpc_writer *w, uint64_t ticket);
+
+/* The descriptor to poll. */
+int rpc_writer_fd(const struct rpc_writer *w);
+
+#endif

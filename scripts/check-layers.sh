@@ -9,7 +9,8 @@ BEGIN {
     count = split("base sys config run keeper view catalog rpc backend shell recall tool", order)
     for (i = 1; i <= count; i++)
         rank[order[i]] = i
-    rank["mcp"] = rank["acp"] = rank["cli"] = count + 1
+    rank["mcp"] = rank["acp"] = count + 1
+    rank["cli"] = count + 2 # its verbs start the other two
 }
 function complain(text) {
     printf "%s:%d: %s\n", FILENAME, FNR, text

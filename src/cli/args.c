@@ -125,7 +125,7 @@ static int check_words(const struct verb *verb, const struct args *args)
     return STATUS_OK;
 }
 
-int args_parse(const struct verb *verb, int argc, char **argv, struct args *ret)
+int cli_args_parse(const struct verb *verb, int argc, char **argv, struct args *ret)
 {
     *ret = (struct args){.words = argv};
     ret->options = calloc(1, MAX(verb->options_size, (size_t)1));
@@ -154,7 +154,7 @@ int args_parse(const struct verb *verb, int argc, char **argv, struct args *ret)
     return check_words(verb, ret);
 }
 
-void args_done(const struct verb *verb, struct args *args)
+void cli_args_done(const struct verb *verb, struct args *args)
 {
     for (const struct option *o = verb->options; args->options && o->name; o++)
         if (o->kind == OPTION_LIST)

@@ -12,9 +12,9 @@ struct args {
 };
 
 /* Returns STATUS_OK, or the status to exit with after having said why. argv begins behind the
- * name of the verb. Release with args_done() in any case. */
-int args_parse(const struct verb *verb, int argc, char **argv, struct args *ret);
-void args_done(const struct verb *verb, struct args *args);
+ * name of the verb. Release with cli_args_done() in any case. */
+int cli_args_parse(const struct verb *verb, int argc, char **argv, struct args *ret);
+void cli_args_done(const struct verb *verb, struct args *args);
 
 /* Milliseconds from decimal seconds such as "1.5"; below 0 if text is anything else. */
 int64_t parse_seconds(const char *text);

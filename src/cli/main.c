@@ -17,9 +17,9 @@
 #define USAGE_COLUMNS 96
 
 static const struct verb *const verbs[] = {
-    &verb_run,  &verb_start, &verb_list,     &verb_output, &verb_show,
-    &verb_wait, &verb_input, &verb_kill,     &verb_adopt,  &verb_recall,
-    &verb_rm,   &verb_gc,    &verb_sessions, &verb_config, &verb_doctor,
+    &verb_run,      &verb_start,  &verb_list,   &verb_output, &verb_show, &verb_wait,
+    &verb_input,    &verb_kill,   &verb_adopt,  &verb_recall, &verb_rm,   &verb_gc,
+    &verb_sessions, &verb_config, &verb_doctor, &verb_mcp,
 };
 
 static const char intro[] =
@@ -120,11 +120,11 @@ static int help(int argc, char **argv)
 static int run_verb(const struct verb *verb, int argc, char **argv)
 {
     struct args args;
-    int status = args_parse(verb, argc, argv, &args);
+    int status = cli_args_parse(verb, argc, argv, &args);
     if (status == STATUS_OK)
         status =
             args.help ? print_verb_help(verb) : verb->run(args.options, args.words, args.count);
-    args_done(verb, &args);
+    cli_args_done(verb, &args);
     return status;
 }
 

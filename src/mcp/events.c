@@ -1,0 +1,276 @@
+/*
+ * Who hears of the end of a background shell. A model hears of it in front of the next answer of
+ * any tool; that is the tools' matter. Here are the hosts and the people: resources that were
+ * subscribed to, and log messages.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "mcp/server.h"
+#include "view/brief.h"
+
+#define REST_MS         1000 /* completions that nobody took ring on; look again this often */
+#define COMMAND_COLUMNS 100
+
+/* One resource of somebody who wants to know; of the legacy era without a listener. A listener
+ * that subscribed to nothing has one without a uri. */
+struct subscription {
+    struct subscription *next;
+    json_t *listener; /* the id of its request, or NULL */
+    char *uri;
+    nacre_id id;
+};
+
+/* -- Subscriptions ---------------------------------------------------------------------------- */
+
+static size_t count(const struct server *s)
+{
+    size_t n = 0;
+    for (const struct subscription *u = s->subscriptions; u; u = u->next)
+        n++;
+    return n;
+}
+
+static void remove_subscription(struct subscription **at)
+{
+    struct subscription *u = *at;
+    *at = u->next;
+    json_decref(u->listener);
+    free(u->uri);
+    free(u);
+}
+
+static int add_subscription(struct server *s, const json_t *listener, const char *uri,
+                            const nacre_id *id)
+{
+    if (count(s) >= MCP_SUBSCRIPTION_MAX)
+        return -ENOBUFS;
+    struct subscription *u = calloc(1, sizeof *u);
+    if (!u)
+        return -ENOMEM;
+    *u = (struct subscription){.next = s->subscriptions, .id = id ? *id : (nacre_id){{0}}};
+    u->listener = json_deep_copy(listener);
+    u->uri = uri ? strdup(uri) : NULL;
+    s->subscriptions = u;
+    return 0;
+}
+
+static bool is_legacy(const struct subscription *u, const char *uri)
+{
+    return !u->listener && u->uri && strcmp(u->uri, uri) == 0;
+}
+
+/* Removes the one of the legacy era. */
+static void forget(struct server *s, const char *uri)
+{
+    struct subscription **at = &s->subscriptions;
+    while (*at)
+        if (is_legacy(*at, uri))
+            remove_subscription(at);
+        else
+            at = &(*at)->next;
+}
+
+void mcp_subscribe(const struct request *q)
+{
+    nacre_error err = NACRE_ERROR_INIT;
+    enum resource_kind kind;
+    nacre_id id;
+    const char *uri = mcp_param(q, "uri");
+    if (!uri) {
+        mcp_fail_params(q, "uri must be a string");
+        return;
+    }
+    if (mcp_find_resource(q->server, uri, &id, &kind, &err) < 0) {
+        mcp_fail(q, MCP_NOT_FOUND, "%s", err.msg);
+        return;
+    }
+    forget(q->server, uri);
+    if (add_subscription(q->server, NULL, uri, &id) < 0)
+        mcp_fail(q, RPC_INTERNAL, "there are too many subscriptions");
+    else
+        mcp_reply(q, json_object());
+}
+
+void mcp_unsubscribe(const struct request *q)
+{
+    const char *uri = mcp_param(q, "uri");
+    if (!uri) {
+        mcp_fail_params(q, "uri must be a string");
+        return;
+    }
+    forget(q->server, uri);
+    mcp_reply(q, json_object());
+}
+
+bool mcp_listen_exists(const struct server *s, const json_t *id)
+{
+    for (const struct subscription *u = s->subscriptions; u; u = u->next)
+        if (u->listener && json_equal(u->listener, id))
+            return true;
+    return false;
+}
+
+void mcp_cancel_listen(struct server *s, const json_t *id)
+{
+    struct subscription **at = &s->subscriptions;
+    while (*at)
+        if ((*at)->listener && json_equal((*at)->listener, id))
+            remove_subscription(at);
+        else
+            at = &(*at)->next;
+}
+
+/* Takes up the resources that exist. What is honoured is what is said to be. */
+static json_t *take_up(const struct request *q, const json_t *uris)
+{
+    json_t *honoured = json_array();
+    json_t *value;
+    size_t i;
+    json_array_foreach(uris, i, value)
+    {
+        nacre_id id;
+        enum resource_kind kind;
+        const char *uri = rpc_text(value);
+        if (uri && mcp_find_resource(q->server, uri, &id, &kind, NULL) == 0 &&
+            add_subscription(q->server, q->id, uri, &id) == 0)
+            json_array_append(honoured, value);
+    }
+    return honoured;
+}
+
+/* The request stays open; it has no answer before the end. Tools and prompts never change, so
+ * there is nothing to tell of them. */
+void mcp_listen(const struct request *q)
+{
+    const json_t *wanted = json_object_get(q->params, "notifications");
+    const json_t *uris = json_object_get(wanted, "resourceSubscriptions");
+    if (!json_is_object(wanted) || (uris && !json_is_array(uris))) {
+        mcp_fail_params(q, "notifications must be an object, and resourceSubscriptions an array");
+        return;
+    }
+    if (add_subscription(q->server, q->id, NULL, NULL) < 0) {
+        mcp_fail(q, RPC_INTERNAL, "there are too many subscriptions");
+        return;
+    }
+    json_t *honoured = json_object();
+    if (uris)
+        json_object_set_new(honoured, "resourceSubscriptions", take_up(q, uris));
+    mcp_notify(q->server, "notifications/subscriptions/acknowledged",
+               json_pack("{s:o, s:{s:O}}", "notifications", honoured, "_meta",
+                         MCP_META "subscriptionId", q->id));
+}
+
+/* -- Ends ------------------------------------------------------------------------------------- */
+
+static bool has_audience(const struct server *s)
+{
+    return s->subscriptions || (s->initialized && s->level <= LOG_INFO);
+}
+
+int mcp_events_fd(struct server *s)
+{
+    if (!has_audience(s) || s->bell_rest_ns > clock_mono_ns())
+        return -1;
+    if (s->bell < 0)
+        s->bell = nacre_completion_fd(s->session, NULL);
+    return s->bell;
+}
+
+int64_t mcp_events_deadline(const struct server *s)
+{
+    return has_audience(s) && s->bell_rest_ns > clock_mono_ns() ? s->bell_rest_ns : INT64_MAX;
+}
+
+static void tell_subscribers(struct server *s, const nacre_id *id)
+{
+    for (const struct subscription *u = s->subscriptions; u; u = u->next) {
+        if (!u->uri || !nacre_id_equal(&u->id, id))
+            continue;
+        json_t *params = json_pack("{s:s}", "uri", u->uri);
+        if (u->listener)
+            json_object_set_new(params, "_meta",
+                                json_pack("{s:O}", MCP_META "subscriptionId", u->listener));
+        mcp_notify(s, "notifications/resources/updated", params);
+    }
+}
+
+static void tell_people(struct server *s, const nacre_id *id)
+{
+    char status[64];
+    nacre_record record = NACRE_RECORD_INIT;
+    struct buf text cleanup_buf;
+    buf_init(&text, 4096);
+    if (!s->initialized || s->level > LOG_INFO || nacre_get(s->session, id, &record, NULL) < 0)
+        return;
+    nacre_id_text name = nacre_id_format(id);
+    if (buf_printf(&text, "shell %.8s — %s: ", name.s,
+                   nacre_status(&record, status, sizeof status)) == 0 &&
+        brief_line(&text, record.command, COMMAND_COLUMNS) == 0)
+        mcp_notify(s, "notifications/message",
+                   json_pack("{s:s, s:s, s:s%}", "level", mcp_level_name(LOG_INFO), "logger",
+                             "nacre", "data", text.data, text.len));
+    nacre_record_done(&record);
+}
+
+/* Whether a completion was pending already when they were last looked at. */
+static bool is_announced(const struct server *s, const nacre_id *id)
+{
+    for (size_t i = 0; i < s->announced_count; i++)
+        if (nacre_id_equal(&s->announced[i], id))
+            return true;
+    return false;
+}
+
+/* Remembers what an offer holds. Without memory for it, it is announced again. */
+static void remember(struct server *s, const nacre_offer *offer)
+{
+    size_t n = nacre_offer_count(offer);
+    free(s->announced);
+    s->announced = n > 0 ? calloc(n, sizeof *s->announced) : NULL;
+    s->announced_count = s->announced ? n : 0;
+    for (size_t i = 0; i < s->announced_count; i++)
+        s->announced[i] = nacre_offer_id(offer, i);
+}
+
+/* Nothing was delivered since, so a new one would make them more. */
+static bool is_unchanged(const struct server *s)
+{
+    nacre_counts counts = NACRE_COUNTS_INIT;
+    return !s->delivered && s->announced_count > 0 &&
+           nacre_get_counts(s->session, &counts, NULL) >= 0 &&
+           (size_t)counts.completions == s->announced_count;
+}
+
+/* Completions are looked at and put back: the next answer of a tool takes them. The bell rings on
+ * until then, so it is given a rest. */
+void mcp_events_step(struct server *s)
+{
+    nacre_offer *offer = NULL;
+    s->bell_rest_ns = clock_deadline(REST_MS);
+    if (is_unchanged(s))
+        return;
+    s->delivered = false;
+    nacre_offer_take(s->session, 0, &offer, NULL);
+    for (size_t i = 0; i < nacre_offer_count(offer); i++) {
+        nacre_id id = nacre_offer_id(offer, i);
+        if (is_announced(s, &id))
+            continue;
+        tell_subscribers(s, &id);
+        tell_people(s, &id);
+    }
+    remember(s, offer);
+    if (!offer)
+        s->bell_rest_ns = 0;
+    nacre_offer_retract(offer, NULL);
+}
+
+void mcp_events_end(struct server *s)
+{
+    while (s->subscriptions)
+        remove_subscription(&s->subscriptions);
+    free(s->announced);
+}

@@ -1,0 +1,93 @@
+/* Who we are and what we can do, in both eras. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/defs.h"
+#include "mcp/server.h"
+
+#define DISCOVER_TTL_MS 3600000
+
+/* Newest first: it is offered to who asks for one that is not known. */
+static const char *const legacy_versions[] = {
+    "2025-11-25",
+    "2025-06-18",
+    "2025-03-26",
+    "2024-11-05",
+};
+
+static const char batch_version[] = "2025-03-26";
+
+static const char *const levels[LOG_LEVELS] = {"debug", "info",     "notice", "warning",
+                                               "error", "critical", "alert",  "emergency"};
+
+const char *mcp_level_name(enum log_level level)
+{
+    return levels[level];
+}
+
+/* The log is for what people may like to see, and deprecated: modern clients have none of it. */
+static json_t *capabilities(bool modern)
+{
+    json_t *value =
+        json_pack("{s:{}, s:{s:b}, s:{}}", "tools", "resources", "subscribe", 1, "completions");
+    if (value && !modern)
+        json_object_set_new(value, "logging", json_object());
+    return value;
+}
+
+static json_t *instructions(const struct request *q)
+{
+    cleanup_free char *text = NULL;
+    return nacre_instructions(q->server->session, &text, NULL) < 0 ? NULL : json_string(text);
+}
+
+static const char *negotiate(const char *wanted)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(legacy_versions); i++)
+        if (strcmp(legacy_versions[i], wanted) == 0)
+            return legacy_versions[i];
+    return legacy_versions[0];
+}
+
+void mcp_initialize(const struct request *q)
+{
+    struct server *s = q->server;
+    const char *wanted = mcp_param(q, "protocolVersion");
+    if (!wanted) {
+        mcp_fail_params(q, "protocolVersion must be a string");
+        return;
+    }
+    const char *version = negotiate(wanted);
+    s->initialized = true;
+    s->takes_batches = strcmp(version, batch_version) == 0;
+    mcp_reply(q, json_pack("{s:s, s:o, s:o, s:o*}", "protocolVersion", version, "capabilities",
+                           capabilities(false), "serverInfo", mcp_server_info(), "instructions",
+                           instructions(q)));
+}
+
+void mcp_discover(const struct request *q)
+{
+    mcp_reply_cacheable(q,
+                        json_pack("{s:[s], s:o, s:o*}", "supportedVersions", MCP_MODERN,
+                                  "capabilities", capabilities(true), "instructions",
+                                  instructions(q)),
+                        DISCOVER_TTL_MS, true);
+}
+
+void mcp_ping(const struct request *q)
+{
+    mcp_reply(q, json_object());
+}
+
+void mcp_set_level(const struct request *q)
+{
+    const char *name = mcp_param(q, "level");
+    for (int i = 0; name && i < LOG_LEVELS; i++)
+        if (strcmp(levels[i], name) == 0) {
+            q->server->level = (enum log_level)i;
+            mcp_reply(q, json_object());
+            return;
+        }
+    mcp_fail_params(q, "level must be one of debug, info, notice, warning, error, critical, alert, "
+                       "emergency");
+}

@@ -1,0 +1,167 @@
+/* The loop of the server, and how it begins and ends. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "mcp/server.h"
+#include "sys/fd.h"
+
+#define FLUSH_MS 500 /* for what is written already, when the client has said its last word */
+
+enum { AT_SIGNALS, AT_OUT, AT_IN, AT_BELL, AT_CALLS };
+
+bool mcp_is_paused(const struct server *s)
+{
+    return s->writer.queued > MCP_QUEUE_PAUSE;
+}
+
+/* -- The client ------------------------------------------------------------------------------- */
+
+static void report_long_line(struct server *s)
+{
+    struct request q = {.server = s};
+    mcp_fail(&q, RPC_INVALID_REQUEST, "Invalid Request: the message is longer than %zu bytes",
+             s->reader.max);
+}
+
+/* Lines that are there, until the client has to read first. What is left waits in the reader. */
+static void take_lines(struct server *s)
+{
+    const char *line;
+    size_t size;
+    while (!s->ended && !mcp_is_paused(s)) {
+        int r = rpc_reader_next(&s->reader, &line, &size);
+        if (r == 0)
+            return;
+        if (r < 0)
+            report_long_line(s);
+        else
+            mcp_take_line(s, line, size);
+    }
+}
+
+static void hear_client(struct server *s)
+{
+    int r = rpc_reader_fill(&s->reader);
+    if (r == 0 || (r < 0 && r != -EAGAIN))
+        s->ended = true;
+    else
+        take_lines(s);
+}
+
+/* -- The loop --------------------------------------------------------------------------------- */
+
+static int timeout_of(struct server *s)
+{
+    int64_t deadline = mcp_events_deadline(s);
+    if (!mcp_is_paused(s))
+        deadline = MIN(deadline, mcp_calls_deadline(s));
+    return clock_left_ms(deadline);
+}
+
+/* What is not to be listened to has no descriptor. While the client does not read, it is neither
+ * heard nor are its calls stepped; only whether it is still there is asked for. */
+static size_t fill_poll(struct server *s, struct pollfd *fds)
+{
+    bool paused = mcp_is_paused(s);
+    fds[AT_SIGNALS] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+    fds[AT_OUT] = (struct pollfd){.fd = rpc_writer_fd(&s->writer),
+                                  .events = s->writer.queued > 0 ? POLLOUT : 0};
+    fds[AT_IN] = (struct pollfd){.fd = s->reader.fd, .events = paused ? POLLRDHUP : POLLIN};
+    fds[AT_BELL] = (struct pollfd){.fd = paused ? -1 : mcp_events_fd(s), .events = POLLIN};
+    return AT_CALLS + (paused ? 0 : mcp_calls_poll(s, fds + AT_CALLS));
+}
+
+static void turn(struct server *s)
+{
+    struct pollfd fds[AT_CALLS + MCP_CALLS_MAX];
+    size_t count = fill_poll(s, fds);
+    bool was_paused = mcp_is_paused(s);
+    if (poll(fds, count, timeout_of(s)) < 0)
+        return;
+    if (fds[AT_SIGNALS].revents || (fds[AT_OUT].revents & (POLLERR | POLLNVAL))) {
+        s->ended = true;
+        return;
+    }
+    if (fds[AT_OUT].revents && rpc_writer_flush(&s->writer) < 0)
+        s->ended = true;
+    if (was_paused) {
+        s->ended |= fds[AT_IN].revents != 0;
+        take_lines(s);
+        return;
+    }
+    mcp_calls_step(s, fds + AT_CALLS, count - AT_CALLS);
+    if (fds[AT_BELL].revents && !s->ended)
+        mcp_events_step(s);
+    if (fds[AT_IN].revents && !s->ended)
+        hear_client(s);
+}
+
+/* -- Life ------------------------------------------------------------------------------------- */
+
+static int take_signals(nacre_error *err)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigaction(SIGPIPE, &ignore, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = fd_lift_consume(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    return fd < 0 ? err_sys(err, NACRE_ELIMIT, -fd, "signalfd", "cannot listen to signals") : fd;
+}
+
+/* What was answered before the client left is still written, if it reads on. */
+static void flush(struct server *s)
+{
+    int64_t deadline = clock_deadline(FLUSH_MS);
+    while (s->writer.queued > 0 && rpc_writer_flush(&s->writer) == 0 && s->writer.queued > 0) {
+        struct pollfd fd = {.fd = rpc_writer_fd(&s->writer), .events = POLLOUT};
+        if (poll(&fd, 1, clock_left_ms(deadline)) <= 0 || clock_left_ms(deadline) == 0)
+            return;
+    }
+}
+
+static int open_session(struct server *s, const struct mcp_options *options, nacre_error *err)
+{
+    nacre_options opts = NACRE_OPTIONS_INIT;
+    opts.name = options->name;
+    return nacre_open(&opts, &s->session, err);
+}
+
+static int close_session(struct server *s, nacre_error *err)
+{
+    mcp_calls_end(s);
+    mcp_events_end(s);
+    int left = nacre_close(s->session, err);
+    return left > 0 ? NACRE_EBACKEND : left;
+}
+
+int mcp_serve(const struct mcp_options *options, nacre_error *reterr)
+{
+    struct server s = {.log = options->log, .level = LOG_INFO, .bell = -EBADF};
+    s.signals = take_signals(reterr);
+    if (s.signals < 0)
+        return s.signals;
+    int r = open_session(&s, options, reterr);
+    if (r == 0) {
+        rpc_reader_init(&s.reader, STDIN_FILENO, RPC_LINE_MAX);
+        rpc_writer_init(&s.writer, STDOUT_FILENO, MCP_QUEUE_MAX);
+        while (!s.ended)
+            turn(&s);
+        flush(&s);
+        r = close_session(&s, reterr);
+        rpc_writer_done(&s.writer);
+        rpc_reader_done(&s.reader);
+    }
+    close_fd(&s.signals);
+    return r;
+}

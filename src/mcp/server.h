@@ -1,0 +1,175 @@
+/*
+ * What the files of the server share. One thread, one poll(): the client's two streams, the
+ * signals, the calls that are under way, and the ends of background shells.
+ *
+ *   server.c     the loop, and its life
+ *   dispatch.c   which method does what, and in which era
+ *   hello.c      initialize, server/discover and the like
+ *   calls.c      tools: calls, progress, cancellation, delivery
+ *   resources.c  runs as resources, completion of their ids
+ *   events.c     who hears of the end of a shell: subscriptions and log messages
+ *   clients.c    how clients are configured
+ *
+ * There are two eras of the protocol. In the legacy one (up to 2025-11-25) a client introduces
+ * itself once, with initialize; in the modern one (2026-07-28) each request says its version in its
+ * _meta, and nothing is remembered. Both may come over one connection, so the era belongs to the
+ * request.
+ */
+#ifndef NACRE_MCP_SERVER_H
+#define NACRE_MCP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+#include <nacre/nacre.h>
+
+#include "base/buf.h"
+#include "mcp/mcp.h"
+#include "rpc/message.h"
+#include "rpc/reader.h"
+#include "rpc/writer.h"
+
+#define MCP_MODERN           "2026-07-28"
+#define MCP_META             "io.modelcontextprotocol/"
+#define MCP_NOT_FOUND        (-32002) /* a resource; legacy only */
+#define MCP_BAD_VERSION      (-32022)
+#define MCP_CALLS_MAX        128
+#define MCP_QUEUE_MAX        ((size_t)96 << 20)
+#define MCP_QUEUE_PAUSE      ((size_t)1 << 20) /* beyond this the client is not served on */
+#define MCP_SUBSCRIPTION_MAX 256
+
+struct call;
+struct subscription;
+
+enum log_level {
+    LOG_DEBUG,
+    LOG_INFO,
+    LOG_NOTICE,
+    LOG_WARNING,
+    LOG_ERROR,
+    LOG_CRITICAL,
+    LOG_ALERT,
+    LOG_EMERGENCY,
+    LOG_LEVELS
+};
+
+struct server {
+    nacre_session *session;
+    struct rpc_reader reader;
+    struct rpc_writer writer;
+    int signals; /* a signalfd */
+    bool log;
+    bool ended; /* the client is gone, or a signal came */
+
+    /* What the client said of itself in the legacy era. */
+    bool initialized;
+    bool takes_batches;
+    enum log_level level;
+
+    struct call *calls;
+
+    struct subscription *subscriptions;
+    int bell;             /* readable when a background shell has ended */
+    int64_t bell_rest_ns; /* until then it is not listened to */
+    nacre_id *announced;  /* the completions that were pending when it was last heard */
+    size_t announced_count;
+    bool delivered; /* an answer, since then */
+};
+
+/* A request that is being answered. Borrowed. */
+struct request {
+    struct server *server;
+    const char *method;
+    const json_t *id;
+    json_t *params; /* an object, or NULL */
+    bool modern;
+};
+
+/* -- server.c --------------------------------------------------------------------------------- */
+
+/* Whether the client has to read before it is served on. */
+bool mcp_is_paused(const struct server *s);
+
+/* -- dispatch.c ------------------------------------------------------------------------------- */
+
+/* Does what a line says. */
+void mcp_take_line(struct server *s, const char *line, size_t size);
+
+/* Answers. The value is taken, and gets what the era wants in every result. */
+void mcp_reply(const struct request *q, json_t *value);
+
+/* Of a result that may be kept for a while: ms, by everybody or by this client alone. */
+void mcp_reply_cacheable(const struct request *q, json_t *value, int ttl_ms, bool is_public);
+
+void mcp_fail(const struct request *q, int code, const char *fmt, ...) PRINTF(3, 4);
+void mcp_fail_params(const struct request *q, const char *fmt, ...) PRINTF(2, 3);
+
+/* Sends a notification; params are taken. */
+void mcp_notify(struct server *s, const char *method, json_t *params);
+
+/* Sends a line that is there already. The stream's error ends the server. */
+void mcp_send(struct server *s, struct buf *line, uint64_t *ret_ticket);
+
+/* {"name": ..., "version": ...} */
+json_t *mcp_server_info(void);
+
+/* What the parameters say; NULL if they do not, or if it is no string. */
+const char *mcp_param(const struct request *q, const char *name);
+
+/* -- hello.c ---------------------------------------------------------------------------------- */
+
+void mcp_initialize(const struct request *q);
+void mcp_discover(const struct request *q);
+void mcp_ping(const struct request *q);
+void mcp_set_level(const struct request *q);
+const char *mcp_level_name(enum log_level level);
+
+/* -- calls.c ---------------------------------------------------------------------------------- */
+
+void mcp_list_tools(const struct request *q);
+void mcp_call_tool(const struct request *q);
+
+/* Whether a call of that id is under way. */
+bool mcp_call_exists(const struct server *s, const json_t *id);
+void mcp_cancel_call(struct server *s, const json_t *id);
+
+/* The descriptor and the time of the next one to be stepped. */
+struct pollfd;
+size_t mcp_calls_poll(const struct server *s, struct pollfd *fds);
+int64_t mcp_calls_deadline(const struct server *s);
+
+/* Steps those that are due; sends progress and answers; frees what was delivered. */
+void mcp_calls_step(struct server *s, const struct pollfd *fds, size_t count);
+void mcp_calls_end(struct server *s);
+
+/* -- resources.c ------------------------------------------------------------------------------ */
+
+void mcp_list_resources(const struct request *q);
+void mcp_list_templates(const struct request *q);
+void mcp_read_resource(const struct request *q);
+void mcp_complete(const struct request *q);
+
+/* The run that a uri names: 0, or a code with a sentence. */
+enum resource_kind { RESOURCE_SUMMARY, RESOURCE_LOG };
+int mcp_find_resource(struct server *s, const char *uri, nacre_id *ret_id,
+                      enum resource_kind *ret_kind, nacre_error *reterr);
+
+/* -- events.c --------------------------------------------------------------------------------- */
+
+void mcp_subscribe(const struct request *q);
+void mcp_unsubscribe(const struct request *q);
+void mcp_listen(const struct request *q);
+void mcp_cancel_listen(struct server *s, const json_t *id);
+bool mcp_listen_exists(const struct server *s, const json_t *id);
+
+/* The descriptor to poll, or -1 while nobody wants to know; and until when it is not polled. */
+int mcp_events_fd(struct server *s);
+int64_t mcp_events_deadline(const struct server *s);
+
+/* Tells those who want to know which shells have ended. */
+void mcp_events_step(struct server *s);
+void mcp_events_end(struct server *s);
+
+#endif

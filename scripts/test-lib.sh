@@ -97,7 +97,7 @@ suite() {
     local label=$1 build=$2 pattern=$3 jobs=$4 sources
     shift 4
     mapfile -t sources < <(patterns "tests/$pattern" | while read -r one; do
-        compgen -G "$one" | grep -E '\.(c|sh)$'
+        compgen -G "$one" | grep -E '/test_.*\.(c|sh|py)$'
     done)
     if [ ! -x "$build/nacre" ]; then
         skip "$label: $build could not be built"

@@ -44,7 +44,7 @@ note_options() {
 
 # Tests, benchmarks and manual pages are globbed: a file that came or went changes its folder.
 new_files() {
-    [ -n "$(find tests bench man -type d -newer "$dir/build.ninja")" ]
+    [ -n "$(find tests bench man -name node_modules -prune -o -type d -newer "$dir/build.ninja" -print)" ]
 }
 
 configure() {

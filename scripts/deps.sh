@@ -29,6 +29,8 @@ for_test() {
 	libseccomp-dev denies system calls, so that fallbacks are tested
 	git a program that likes to open editors
 	python3 a program that asks, and one that serves
+	nodejs runs npm
+	npm installs the clients of others that the MCP server is tested with
 	tmux a real terminal, for what is drawn on one
 	procps pkill and ps, run as agents run them
 	tmux a real terminal, to compare the rendering with
@@ -42,7 +44,12 @@ for_bench() {
 	EOF
 }
 
+# Node and npm often come from elsewhere; any will do, since the tests bring their own.
 is_installed() {
+    case $1 in
+    nodejs) command -v node >/dev/null && return ;;
+    npm) command -v npm >/dev/null && return ;;
+    esac
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 

@@ -25,6 +25,7 @@ builds_and_analysis() {
     check "build: clang, ASan and UBSan" build_asan
     check "build: clang, TSan" build_tsan
     check "clang-tidy" scripts/check-tidy.sh build-asan --quick
+    check "clients of others" scripts/peers.sh build
 }
 
 suites_of_this_user() {

@@ -43,5 +43,8 @@ if [ "$command" = "$default" ] && [ $status -eq 0 ]; then
     echo "Try your own: make run CMD='...'"
 fi
 echo "The log stays: $build/nacre list --all shows the run, $build/nacre output ID its output."
-echo "For agents there will be \`nacre mcp\`; it does not exist yet. The README will say how to add it."
+echo
+echo "Add it to your agent; for Claude Code:"
+echo "  claude mcp add --scope user nacre -- $(realpath "$build/nacre") mcp"
+echo "Others: $build/nacre mcp --print-config codex (copilot, cursor, gemini, opencode, qwen, vscode, zed)"
 exit $status

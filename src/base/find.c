@@ -5,38 +5,36 @@
 
 #include "base/defs.h"
 
-/* The width every 64-bit machine has in one register. */
-typedef unsigned char vec __attribute__((vector_size(16)));
+/*
+ * Thirty-two bytes at once: one register where there is AVX2, two of sixteen elsewhere. The same
+ * functions are compiled for both; whoever calls them from outside does not know which ones run.
+ * Vectors are never passed by value, since how that is done depends on the machine, too.
+ */
+typedef unsigned char vec __attribute__((vector_size(32)));
 
-#define LANES sizeof(vec)
-#define WIDTH 4 /* vectors in flight */
+#define LANES  sizeof(vec)
+#define WORDS  (LANES / sizeof(uint64_t))
+#define STRIDE (4 * LANES)
+#define INLINE static inline __attribute__((always_inline))
 
-static vec load(const char *at)
-{
-    vec v;
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
-static bool any(vec v)
-{
-    uint64_t words[2];
-    memcpy(words, &v, sizeof words);
-    return (words[0] | words[1]) != 0;
-}
-
-/* One bit for each lane that is not 0. */
-static unsigned lanes(vec v)
-{
-#ifdef __SSE2__
-    typedef char signed_vec __attribute__((vector_size(16)));
-    return (unsigned)__builtin_ia32_pmovmskb128((signed_vec)v);
+#ifdef __x86_64__
+#define HAS_WIDE __builtin_cpu_supports("avx2")
+#define WIDE     __attribute__((target("avx2")))
 #else
-    unsigned bits = 0;
-    for (size_t i = 0; i < LANES; i++)
-        bits |= (unsigned)(v[i] != 0) << i;
-    return bits;
+#define HAS_WIDE false
+#define WIDE
 #endif
+
+INLINE void load(const char *at, vec *ret)
+{
+    memcpy(ret, at, sizeof *ret);
+}
+
+INLINE bool any(const vec *v)
+{
+    uint64_t words[WORDS];
+    memcpy(words, v, sizeof words);
+    return (words[0] | words[1] | words[2] | words[3]) != 0;
 }
 
 /* How common a byte is in logs: its place among these, the most common first. */
@@ -95,11 +93,16 @@ static bool is_at(const struct needle *needle, const char *at)
 }
 
 /* Where both bytes are right, for the places from at on. */
-static vec pairs(const struct needle *needle, const char *at)
+INLINE void pairs(const struct needle *needle, const char *at, bool fold, vec *ret)
 {
-    vec first = (load(at + needle->at[0]) | needle->mask[0]) == needle->byte[0];
-    vec second = (load(at + needle->at[1]) | needle->mask[1]) == needle->byte[1];
-    return first & second;
+    vec first, second;
+    load(at + needle->at[0], &first);
+    load(at + needle->at[1], &second);
+    if (fold) {
+        first |= needle->mask[0];
+        second |= needle->mask[1];
+    }
+    *ret = (vec)(first == needle->byte[0]) & (vec)(second == needle->byte[1]);
 }
 
 static bool pair_at(const struct needle *needle, const char *at)
@@ -108,51 +111,115 @@ static bool pair_at(const struct needle *needle, const char *at)
            ((unsigned char)at[needle->at[1]] | needle->mask[1]) == needle->byte[1];
 }
 
-/* The first lane where the needle is; LANES if there is none. */
-static size_t first_lane(const struct needle *needle, const char *at, vec found)
+/* The first of some places where the needle is; places if there is none. */
+static size_t first_place(const struct needle *needle, const char *at, size_t places)
 {
-    for (unsigned bits = lanes(found); bits; bits &= bits - 1) {
-        size_t lane = (size_t)__builtin_ctz(bits);
-        if (is_at(needle, at + lane))
-            return lane;
+    for (size_t i = 0; i < places; i++)
+        if (pair_at(needle, at + i) && is_at(needle, at + i))
+            return i;
+    return places;
+}
+
+/* The first place of a stride where the needle is; SIZE_MAX if there is none. */
+INLINE size_t look_closer(const struct needle *needle, const char *at, bool fold)
+{
+    for (size_t i = 0; i < STRIDE; i += LANES) {
+        vec found;
+        uint64_t words[WORDS];
+        pairs(needle, at + i, fold, &found);
+        memcpy(words, &found, sizeof words);
+        for (size_t k = 0; k < WORDS; k++) {
+            size_t from = i + k * sizeof words[0];
+            size_t place = words[k] ? first_place(needle, at + from, sizeof words[0]) : SIZE_MAX;
+            if (place < sizeof words[0])
+                return from + place;
+        }
     }
-    return LANES;
+    return SIZE_MAX;
+}
+
+/* Looks at whole strides from *i on; true if it is at *i then. */
+INLINE bool find_strides(const struct needle *needle, const char *hay, size_t *i, size_t end,
+                         bool fold)
+{
+    const struct needle n = *needle;
+    for (; *i + STRIDE <= end; *i += STRIDE) {
+        const char *at = hay + *i;
+        vec a, b, c, d;
+        pairs(&n, at, fold, &a);
+        pairs(&n, at + LANES, fold, &b);
+        pairs(&n, at + 2 * LANES, fold, &c);
+        pairs(&n, at + 3 * LANES, fold, &d);
+        a = (a | b) | (c | d);
+        if (!any(&a))
+            continue;
+        size_t place = look_closer(&n, at, fold);
+        if (place < STRIDE) {
+            *i += place;
+            return true;
+        }
+    }
+    return false;
+}
+
+INLINE bool find_any(const struct needle *needle, const char *hay, size_t *i, size_t end)
+{
+    return needle->fold ? find_strides(needle, hay, i, end, true)
+                        : find_strides(needle, hay, i, end, false);
+}
+
+WIDE static bool find_wide(const struct needle *needle, const char *hay, size_t *i, size_t end)
+{
+    return find_any(needle, hay, i, end);
+}
+
+static bool find_narrow(const struct needle *needle, const char *hay, size_t *i, size_t end)
+{
+    return find_any(needle, hay, i, end);
 }
 
 size_t needle_find(const struct needle *needle, const char *hay, size_t from, size_t size)
 {
-    if (size < needle->size)
+    if (size < needle->size || from > size - needle->size)
         return size;
     size_t end = size - needle->size + 1; /* of where it may begin */
     size_t i = from;
-    while (i + WIDTH * LANES <= end) {
-        vec found[WIDTH];
-        for (size_t k = 0; k < WIDTH; k++)
-            found[k] = pairs(needle, hay + i + k * LANES);
-        if (any(found[0] | found[1] | found[2] | found[3])) {
-            for (size_t k = 0; k < WIDTH; k++) {
-                size_t lane = first_lane(needle, hay + i + k * LANES, found[k]);
-                if (lane < LANES)
-                    return i + k * LANES + lane;
-            }
-        }
-        i += WIDTH * LANES;
+    if (HAS_WIDE ? find_wide(needle, hay, &i, end) : find_narrow(needle, hay, &i, end))
+        return i;
+    size_t place = first_place(needle, hay + i, end - i);
+    return place < end - i ? i + place : size;
+}
+
+/* How far no byte is above 0x7f, in whole strides. */
+INLINE size_t ascii_strides(const char *data, size_t size)
+{
+    size_t i = 0;
+    for (; i + STRIDE <= size; i += STRIDE) {
+        vec a, b, c, d;
+        load(data + i, &a);
+        load(data + i + LANES, &b);
+        load(data + i + 2 * LANES, &c);
+        load(data + i + 3 * LANES, &d);
+        a = ((a | b) | (c | d)) & 0x80;
+        if (any(&a))
+            break;
     }
-    for (; i < end; i++)
-        if (pair_at(needle, hay + i) && is_at(needle, hay + i))
-            return i;
-    return size;
+    return i;
+}
+
+WIDE static size_t ascii_wide(const char *data, size_t size)
+{
+    return ascii_strides(data, size);
+}
+
+static size_t ascii_narrow(const char *data, size_t size)
+{
+    return ascii_strides(data, size);
 }
 
 bool bytes_are_ascii(const char *data, size_t size)
 {
-    size_t i = 0;
-    for (; i + WIDTH * LANES <= size; i += WIDTH * LANES) {
-        vec v = load(data + i) | load(data + i + LANES) | load(data + i + 2 * LANES) |
-                load(data + i + 3 * LANES);
-        if (any(v & 0x80))
-            return false;
-    }
+    size_t i = HAS_WIDE ? ascii_wide(data, size) : ascii_narrow(data, size);
     for (; i < size; i++)
         if ((unsigned char)data[i] >= 0x80)
             return false;

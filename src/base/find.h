@@ -1,6 +1,6 @@
 /*
  * Finding a few bytes among many, at the speed of memory. A needle is looked for by two of its
- * bytes that are rare in text, sixteen places at a time.
+ * bytes that are rare in text, thirty-two places at a time.
  */
 #ifndef NACRE_BASE_FIND_H
 #define NACRE_BASE_FIND_H

@@ -190,6 +190,28 @@ size_t needle_find(const struct needle *needle, const char *hay, size_t from, si
     return place < end - i ? i + place : size;
 }
 
+size_t byte_run_find(const struct byte_run *run, const char *hay, size_t from, size_t size)
+{
+    const unsigned char *bytes = (const unsigned char *)hay;
+    size_t i = from, least = run->least;
+    while (size - i >= least) {
+        size_t last = i + least - 1;
+        if (!run->set[bytes[last]]) {
+            i += least;
+            continue;
+        }
+        size_t start = last;
+        while (start > i && run->set[bytes[start - 1]])
+            start--;
+        for (last++; last < size && last - start < least && run->set[bytes[last]]; last++)
+            ;
+        if (last - start == least)
+            return start;
+        i = MIN(last + 1, size);
+    }
+    return size;
+}
+
 /* How far no byte is above 0x7f, in whole strides. */
 INLINE size_t ascii_strides(const char *data, size_t size)
 {

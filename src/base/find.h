@@ -22,6 +22,16 @@ void needle_init(struct needle *needle, const char *text, size_t size, bool fold
 /* The index of the first one at or after from that lies before size; size if there is none. */
 size_t needle_find(const struct needle *needle, const char *hay, size_t from, size_t size);
 
+/* So many bytes of a set, one after another. */
+struct byte_run {
+    bool set[256];
+    size_t least; /* at least 1 */
+};
+
+/* The index of the first one at or after from that lies before size; size if there is none. Only
+ * every least-th byte is looked at where there is none. */
+size_t byte_run_find(const struct byte_run *run, const char *hay, size_t from, size_t size);
+
 /* Whether no byte is above 0x7f. */
 bool bytes_are_ascii(const char *data, size_t size);
 

@@ -53,7 +53,8 @@ struct pattern {
 
     struct needle needles[LITERALS_MAX];
     size_t needle_count;
-    bool exact; /* where a needle is, there is a match */
+    bool exact;          /* where a needle is, there is a match */
+    struct byte_run run; /* instead of needles; least 0 = none */
 };
 
 static int out_of_memory(nacre_error *err)
@@ -155,6 +156,14 @@ static void set_needles(struct pattern *p)
     p->exact = p->translation.is_literal;
 }
 
+/* Bytes above 0x7f are in the set anyway, so letters that fold into ASCII are, too. */
+static void set_run(struct pattern *p)
+{
+    p->run = p->translation.run;
+    for (int c = 'a'; p->fold && c <= 'z'; c++)
+        p->run.set[c] = p->run.set[c & ~0x20] = p->run.set[c] || p->run.set[c & ~0x20];
+}
+
 /* The whole text of a literal pattern, or the longest beginning of it that fits. */
 static void literal_set(struct pattern *p)
 {
@@ -180,10 +189,11 @@ static int analyse(struct pattern *p, nacre_error *err)
         p->by_line = e < 0 || !code_for(p, p->utf ? UTF : BYTES, false);
         if (p->by_line) {
             memset(p->tried, 0, sizeof p->tried);
-            p->translation.literals.count = 0;
+            p->translation.literals.count = p->translation.run.least = 0;
         }
     }
     set_needles(p);
+    set_run(p);
     return 0;
 }
 
@@ -251,7 +261,7 @@ void pattern_force_lines(struct pattern *p)
             pcre2_code_free(TAKE_PTR(p->codes[kind][guarded]));
     memset(p->tried, 0, sizeof p->tried);
     p->by_line = true;
-    p->needle_count = 0;
+    p->needle_count = p->run.least = 0;
 }
 
 /* -- Matching ------------------------------------------------------------------------------------
@@ -388,15 +398,17 @@ void pattern_begin(const struct pattern *p, struct text *text)
 {
     memset(text->known, 0, sizeof text->known);
     /* Beyond ASCII there are letters that fold into it: the Kelvin sign is a k. */
-    text->has_needles =
-        p->needle_count > 0 && (!p->fold || bytes_are_ascii(text->data, text->size));
+    text->has_needles = p->needle_count > 0 ? !p->fold || bytes_are_ascii(text->data, text->size)
+                                            : p->run.least > 0;
 }
 
-/* The first needle at or after from; text->size if there is none. */
+/* The first needle or run at or after from; text->size if there is none. */
 static size_t next_needle(const struct pattern *p, struct text *text, size_t from,
                           size_t *ret_which)
 {
     size_t first = text->size;
+    if (p->run.least > 0)
+        return byte_run_find(&p->run, text->data, from, text->size);
     for (size_t i = 0; i < p->needle_count; i++) {
         if (!text->known[i] || text->next[i] < from) {
             text->next[i] = needle_find(&p->needles[i], text->data, from, text->size);

@@ -9,7 +9,9 @@
 #define DEPTH_MAX    100
 #define NEVER_LF     "(?:(?!\\n)" /* and what it holds for, and ")" */
 #define LINE_END     "(?=\\r?$)"
-#define GOOD_LITERAL 3 /* from this size on, fewer literals are better than longer ones */
+#define GOOD_LITERAL 3  /* from this size on, fewer literals are better than longer ones */
+#define GOOD_RUN     6  /* from this size on, a run of a class is rare in most logs, ... */
+#define SMALL_CLASS  24 /* ... if the class has no more characters of ASCII than this */
 
 struct parser {
     const char *at;
@@ -21,9 +23,15 @@ struct parser {
     int error;
 };
 
+/* What every match of a part of the pattern contains. */
+struct known {
+    struct literals literals;
+    struct byte_run run;
+};
+
 /* What is known of the branch being read. */
 struct branch {
-    struct literals best;
+    struct known best;
     struct literal run; /* literal characters up to here */
     size_t last_char;   /* the size of the last of them, 0 = the run just began */
 };
@@ -88,8 +96,8 @@ static bool is_better(const struct literals *a, const struct literals *b)
 
 static void offer(struct branch *b, const struct literals *set)
 {
-    if (set->count > 0 && is_better(set, &b->best))
-        b->best = *set;
+    if (set->count > 0 && is_better(set, &b->best.literals))
+        b->best.literals = *set;
 }
 
 /* The run ends here; what was read of it is certain. */
@@ -133,6 +141,12 @@ static bool join(struct literals *all, const struct literals *set)
     return true;
 }
 
+static void offer_run(struct branch *b, const struct byte_run *run)
+{
+    if (run->least > b->best.run.least)
+        b->best.run = *run;
+}
+
 /* -- Quantifiers ---------------------------------------------------------------------------------
  */
 
@@ -157,6 +171,18 @@ static size_t quantifier(const struct parser *p, bool *ret_optional)
         return 0;
     }
     return n + (peek(p, n) == '?' || peek(p, n) == '+');
+}
+
+/* How often what stands before this place must be there at least. */
+static size_t least_count(const struct parser *p)
+{
+    bool optional;
+    if (quantifier(p, &optional) == 0 || peek(p, 0) == '+')
+        return 1;
+    size_t count = 0;
+    for (size_t n = 1; is_digit(peek(p, n)) && count <= GOOD_RUN * 10; n++)
+        count = count * 10 + (size_t)(peek(p, n) - '0');
+    return optional ? 0 : count;
 }
 
 /* Copies a quantifier, if there is one. True if what stands before it need not be there. */
@@ -273,12 +299,42 @@ static void quoted(struct parser *p, struct branch *b)
     take_quantifier(p, b);
 }
 
+/* What was just read is one of these characters of ASCII, or beyond it; its quantifier follows. */
+static void note_run(const struct parser *p, struct branch *b, const struct byte_run *class)
+{
+    struct byte_run run = *class;
+    size_t members = 0;
+    for (int c = 0; c < 0x80; c++)
+        members += run.set[c];
+    memset(run.set + 0x80, true, sizeof run.set - 0x80);
+    run.least = least_count(p);
+    if (run.least >= GOOD_RUN && members <= SMALL_CLASS)
+        offer_run(b, &run);
+}
+
+static void add_range(struct byte_run *class, int first, int last)
+{
+    for (int c = first; c <= last; c++)
+        class->set[c] = true;
+}
+
+static void digit_escape(struct parser *p, struct branch *b)
+{
+    struct byte_run digits = {.least = 0};
+    add_range(&digits, '0', '9');
+    p->at += 2;
+    note_run(p, b, &digits);
+    other(p, b, "\\d", 2);
+}
+
 static void escape(struct parser *p, struct branch *b)
 {
     int c = peek(p, 1);
     const char *text = NULL;
     switch (c) {
     case 'd':
+        digit_escape(p, b);
+        return;
     case 'w':
     case 'h':
     case 'S':
@@ -375,6 +431,28 @@ static size_t class_item(const char *at, const char *end, bool *safe)
     return 1;
 }
 
+/* The characters between the brackets, if they are of the simplest kinds. */
+static bool simple_class(const char *at, const char *end, struct byte_run *ret)
+{
+    *ret = (struct byte_run){.least = 0};
+    while (at < end) {
+        size_t left = (size_t)(end - at);
+        if (left >= 2 && at[0] == '\\' && at[1] == 'd') {
+            add_range(ret, '0', '9');
+            at += 2;
+            continue;
+        }
+        if (!is_letter(at[0]) && !is_digit(at[0]))
+            return false;
+        bool range = left >= 3 && at[1] == '-';
+        if (range && !is_letter(at[2]) && !is_digit(at[2]))
+            return false;
+        add_range(ret, at[0], range ? at[2] : at[0]);
+        at += range ? 3 : 1;
+    }
+    return true;
+}
+
 static void class(struct parser *p, struct branch *b)
 {
     const char *start = p->at++;
@@ -393,9 +471,13 @@ static void class(struct parser *p, struct branch *b)
         give_up(p);
         return;
     }
+    struct byte_run set;
+    bool simple = !negated && simple_class(items, p->at, &set);
     p->at++;
     p->plain = false;
     end_run(b);
+    if (simple)
+        note_run(p, b, &set);
     if (negated) {
         emit_str(p, *items == ']' ? "[^\\n\\" : "[^\\n");
         emit(p, items, (size_t)(p->at - items));
@@ -410,7 +492,7 @@ static void class(struct parser *p, struct branch *b)
 /* -- Groups and branches -------------------------------------------------------------------------
  */
 
-static void alternatives(struct parser *p, struct literals *ret);
+static void alternatives(struct parser *p, struct known *ret);
 
 /* The opening of a group: its length; 0 if it is none we know. */
 static size_t group_opening(struct parser *p, bool *ret_looks)
@@ -452,7 +534,7 @@ static void group(struct parser *p, struct branch *b)
         give_up(p);
         return;
     }
-    struct literals inner;
+    struct known inner;
     p->plain = false;
     end_run(b);
     emit(p, p->at, n);
@@ -465,8 +547,10 @@ static void group(struct parser *p, struct branch *b)
     p->at++;
     p->depth--;
     emit_str(p, ")");
-    if (!take_quantifier(p, NULL) && !looks)
-        offer(b, &inner);
+    if (!take_quantifier(p, NULL) && !looks) {
+        offer(b, &inner.literals);
+        offer_run(b, &inner.run);
+    }
 }
 
 static void one(struct parser *p, struct branch *b)
@@ -513,31 +597,32 @@ static void one(struct parser *p, struct branch *b)
     }
 }
 
-static void branch(struct parser *p, struct literals *ret)
+static void branch(struct parser *p, struct known *ret)
 {
-    struct branch b = {.best.count = 0};
+    struct branch b = {.last_char = 0};
     while (more(p) && *p->at != '|' && *p->at != ')')
         one(p, &b);
     end_run(&b);
     *ret = b.best;
 }
 
-/* Branches up to a closing parenthesis or the end. */
-static void alternatives(struct parser *p, struct literals *ret)
+/* Branches up to a closing parenthesis or the end. Of several, only literals are known. */
+static void alternatives(struct parser *p, struct known *ret)
 {
     struct literals all = {0};
-    bool known = true;
-    for (;;) {
-        struct literals one_of;
-        branch(p, &one_of);
-        known = known && join(&all, &one_of);
+    bool known = true, single = true;
+    for (;; single = false) {
+        branch(p, ret);
+        known = known && join(&all, &ret->literals);
         if (!more(p) || *p->at != '|')
             break;
         emit(p, p->at++, 1);
     }
-    ret->count = 0;
+    ret->literals.count = 0;
     if (known)
-        *ret = all;
+        ret->literals = all;
+    if (!single)
+        ret->run.least = 0;
 }
 
 /* Literals that are on most lines cost more than they save. */
@@ -551,7 +636,10 @@ int translate(const char *pattern, size_t size, struct translation *ret)
     *ret = (struct translation){.literals.count = 0};
     buf_init(&ret->text, TRANSLATION_MAX);
     struct parser p = {.at = pattern, .end = pattern + size, .out = &ret->text, .plain = true};
-    alternatives(&p, &ret->literals);
+    struct known known;
+    alternatives(&p, &known);
+    ret->literals = known.literals;
+    ret->run = known.run;
     if (p.error == 0 && p.at < p.end)
         give_up(&p);
     /* A literal of the greatest size may be a part of a longer one. */
@@ -560,6 +648,8 @@ int translate(const char *pattern, size_t size, struct translation *ret)
     ret->is_literal = p.plain && ret->literals.count > 0;
     if (p.fold_seen || (!ret->is_literal && !are_rare(&ret->literals)))
         ret->literals.count = ret->is_literal = 0;
+    if (p.fold_seen || ret->literals.count > 0)
+        ret->run.least = 0;
     return p.error;
 }
 

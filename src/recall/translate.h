@@ -1,7 +1,8 @@
 /*
  * Patterns are meant for lines, but searched for in buffers of many lines, which is far faster.
  * The translation makes that the same: no part of the new pattern can match a newline, and its
- * anchors are those of lines. On the way it notes literals of which every match must contain one.
+ * anchors are those of lines. On the way it notes literals of which every match must contain one,
+ * or a run of characters of a class that every match must contain.
  */
 #ifndef NACRE_RECALL_TRANSLATE_H
 #define NACRE_RECALL_TRANSLATE_H
@@ -10,6 +11,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/find.h"
 
 #define LITERALS_MAX     8
 #define LITERAL_SIZE_MAX 64
@@ -29,6 +31,8 @@ struct literals {
 struct translation {
     struct buf text;          /* for PCRE2_MULTILINE */
     struct literals literals; /* as written, in the pattern's own case */
+    struct byte_run run;      /* if there are no literals; least 0 = nothing is known. In the
+                                 pattern's own case; bytes above 0x7f are always in the set. */
     bool is_literal;          /* the pattern is nothing but one of the literals */
 };
 

@@ -79,6 +79,37 @@ static void test_longer_than_the_text(void **state)
     assert_int_equal(needle_find(&needle, "abc", 1, 3), 3);
 }
 
+static size_t plain_run(const struct byte_run *run, const char *hay, size_t from, size_t size)
+{
+    for (size_t i = from; i + run->least <= size; i++) {
+        size_t n = 0;
+        while (n < run->least && run->set[(unsigned char)hay[i + n]])
+            n++;
+        if (n == run->least)
+            return i;
+    }
+    return size;
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    struct unit_random random = {7};
+    for (int round = 0; round < 4000; round++) {
+        struct byte_run run = {.least = 1 + unit_below(&random, 7)};
+        run.set['a'] = run.set[0xe1] = true;
+        size_t size = unit_below(&random, 80);
+        char *hay = malloc(size + 1);
+        for (size_t i = 0; i < size; i++)
+            hay[i] = "aaaa\xe1 "[unit_below(&random, 6)];
+        hay = realloc(hay, size ? size : 1);
+        for (size_t from = 0; from <= size; from++)
+            assert_int_equal(byte_run_find(&run, hay, from, size),
+                             plain_run(&run, hay, from, size));
+        free(hay);
+    }
+}
+
 static void test_ascii(void **state)
 {
     (void)state;
@@ -100,6 +131,7 @@ int main(void)
         cmocka_unit_test(test_every_place),
         cmocka_unit_test(test_few_letters),
         cmocka_unit_test(test_longer_than_the_text),
+        cmocka_unit_test(test_runs),
         cmocka_unit_test(test_ascii),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -204,11 +204,12 @@ static void test_agreement(void **state)
 {
     (void)state;
     static const char *const atoms[] = {
-        "a",   "b",        "ab",          ".",     "\\s",      "[^a]",   "[ab]",
-        "\\W", "^",        "$",           "(a|b)", "(?:ab)",   "x?",     "\\b",
-        " ",   "[\\sa]",   "\\w",         "b{2}",  "(?=b)",    "(?<=a)", "(?!a b)",
-        "a+",  "\\S+",     ".*",          "a*?",   "(ab|ba)+", "\\D",    "[^]b]",
-        "|",   "\xc3\xa9", "[\xc3\xa9x]", "\\x61", "(?<!b)",   "\\Qa\\E"};
+        "a",        "b",          "ab",         ".",           "\\s",    "[^a]",     "[ab]",
+        "\\W",      "^",          "$",          "(a|b)",       "(?:ab)", "x?",       "\\b",
+        " ",        "[\\sa]",     "\\w",        "b{2}",        "(?=b)",  "(?<=a)",   "(?!a b)",
+        "[ab]{6,}", "[a-b]{7}x?", "([ab]{6})+", "([ab]{6}|x)", "a+",     "\\S+",     ".*",
+        "a*?",      "(ab|ba)+",   "\\D",        "[^]b]",       "|",      "\xc3\xa9", "[\xc3\xa9x]",
+        "\\x61",    "(?<!b)",     "\\Qa\\E"};
     struct unit_random random = {2026};
     int compared = 0;
     for (int round = 0; round < 3000; round++) {
@@ -343,6 +344,40 @@ static void test_literals(void **state)
     check_literals("abc\\d*\xc3\xa9\xc3\xa9?", "abc");
 }
 
+static size_t run_of(const char *pattern)
+{
+    struct translation t;
+    assert_int_equal(translate(pattern, strlen(pattern), &t), 0);
+    size_t least = t.run.least;
+    if (least > 0)
+        assert_true(t.run.set['7'] && t.run.set[0xc3] && !t.run.set['\n'] && !t.run.set['x']);
+    translation_done(&t);
+    return least;
+}
+
+static void test_runs(void **state)
+{
+    (void)state;
+    assert_int_equal(run_of("\\b[0-9]{9,}\\b"), 9);
+    assert_int_equal(run_of("\\d{12}"), 12);
+    assert_int_equal(run_of("[0-9]{6}|\\d{12}"), 0);
+    assert_int_equal(run_of("x([\\da-f]{8,16}|y)"), 0);
+    assert_int_equal(run_of("x([\\da-f]{8,16})+y"), 8);
+    assert_int_equal(run_of("x([0-9]{8})?y"), 0);
+    assert_int_equal(run_of("x(?=[0-9]{8})y"), 0);
+    assert_int_equal(run_of("[0-9]{8}error"), 0); /* the literal is better */
+    assert_int_equal(run_of("[0-9]{0,8}"), 0);
+    assert_int_equal(run_of("[0-9]+"), 0);
+    assert_int_equal(run_of("[^0-9]{8}"), 0);
+    assert_int_equal(run_of("[a-z0-9]{8}"), 0); /* most words are such runs */
+    assert_int_equal(run_of("[0-9-]{8}"), 0);
+    assert_int_equal(run_of("(?i)[0-9]{8}"), 0);
+    CHECK("\\d{6}", "12345\n123456\nx1234567\n12345 6\n", "12");
+    CHECK("\\d{6}", "12345\n1234\xd9\xa1\xd9\xa2\n", "1"); /* two Arabic digits */
+    CHECK_FOLD("[a-f]{6}", "abcDEF\nABCDE\n", "0");
+    CHECK_FOLD("[kx]{6}", "kxkxk\xe2\x84\xaa\n", "0"); /* the Kelvin sign */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +392,7 @@ int main(void)
         cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* What a model sees of a session's shells. */
+#include <nacre/reader.h>
 #include <nacre/view.h>
 
 #include <stdlib.h>
@@ -9,11 +10,15 @@
 #include "view/read.h"
 #include "view/summary.h"
 
+#define STRETCHES 512
+
 struct log_reader {
     nacre_session *session;
     const nacre_id *id;
     nacre_error *error;
-    bool failed; /* the error says why */
+    bool failed;          /* the error says why */
+    nacre_reader *reader; /* of one stream, once it is read by itself, ... */
+    uint64_t end;         /* ... up to here */
 };
 
 static int64_t read_log(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
@@ -23,6 +28,45 @@ static int64_t read_log(void *self, uint64_t *cursor, unsigned streams, void *bu
     int64_t n = nacre_read(r->session, r->id, cursor, streams, buf, size, ret_piece, r->error);
     r->failed = n < 0;
     return n;
+}
+
+static int begin_stream(struct log_reader *r, unsigned streams)
+{
+    nacre_reader_options options = NACRE_READER_OPTIONS_INIT;
+    options.stream = streams == NACRE_ERR ? NACRE_STDERR : NACRE_STDOUT;
+    options.end = r->end;
+    nacre_reader_close(r->reader);
+    r->reader = NULL;
+    return nacre_reader_open(r->session, r->id, &options, &r->reader, r->error);
+}
+
+/* One stream from its beginning on, in large blocks and without opening anything again. */
+static int64_t read_stream(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
+                           nacre_piece *ret_piece)
+{
+    struct log_reader *r = self;
+    nacre_stretch stretches[STRETCHES];
+    nacre_block block = NACRE_BLOCK_INIT;
+    block.data = buf;
+    block.room = size;
+    block.stretches = stretches;
+    block.stretch_room = STRETCHES;
+    int e = *cursor == 0 ? begin_stream(r, streams) : 0;
+    if (e == 0)
+        e = nacre_reader_read(r->reader, &block, r->error);
+    r->failed = e < 0;
+    if (e < 0 || block.bytes == 0)
+        return e;
+    const nacre_stretch *last = &stretches[block.stretch_count - 1];
+    *cursor = last->offset + (block.bytes - last->at);
+    *ret_piece = (nacre_piece){
+        .stream = streams == NACRE_ERR ? NACRE_STDERR : NACRE_STDOUT,
+        .offset = stretches[0].offset,
+        .size = block.bytes,
+        .time_ms = stretches[0].time_ms,
+        .gap_bytes = block.gap_bytes,
+    };
+    return (int64_t)block.bytes;
 }
 
 static int check_options(const nacre_view_options *o, nacre_error *err)
@@ -95,9 +139,15 @@ int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_o
         return r;
     struct buf text cleanup_buf;
     buf_init(&text, NACRE_VIEW_BUDGET_MAX);
-    struct log_reader reader = {.session = session, .id = id, .error = reterr};
-    r = finish(summary_write(&text, record, &view, read_log, &reader), &reader, &text, ret_text,
+    struct log_reader reader = {
+        .session = session,
+        .id = id,
+        .error = reterr,
+        .end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
+    };
+    r = finish(summary_write(&text, record, &view, read_stream, &reader), &reader, &text, ret_text,
                reterr);
+    nacre_reader_close(reader.reader);
     nacre_record_done(&own);
     return r;
 }

@@ -10,7 +10,7 @@
 #include "view/recall_hint.h"
 #include "view/utf8.h"
 
-#define CHUNK 65536
+#define CHUNK ((size_t)256 * 1024)
 
 /* The parts that are never left out, and the headings, fit the smallest budget. */
 #define HEADER_MAX 128
@@ -35,7 +35,9 @@ struct source {
     const nacre_record *record;
     const nacre_view_options *options;
     struct shown *streams;
-    uint64_t end; /* of the log, as the record knew it */
+    uint64_t end;    /* of the log, as the record knew it */
+    uint64_t seen;   /* where the last byte that was read ends */
+    uint64_t gap[2]; /* bytes that were missing */
 };
 
 static void streams_done(struct shown streams[2])
@@ -74,42 +76,56 @@ static int begin_after_gap(struct source *from, nacre_stream s)
     return begin_part(from, stream, true, &stream->after);
 }
 
-static int take_piece(struct source *from, const nacre_piece *piece, const char *data, size_t size)
+static int take_piece(struct source *from, nacre_stream s, const nacre_piece *piece,
+                      const char *data, size_t size)
 {
-    int r = 0;
-    for (int s = 0; r == 0 && s < 2 && piece->gap_bytes > 0; s++)
-        r = begin_after_gap(from, s);
-    struct shown *stream = &from->streams[piece->stream == NACRE_STDERR];
-    return r == 0 ? collect_feed(choose_tail(stream), data, size) : r;
+    int r = piece->gap_bytes > 0 ? begin_after_gap(from, s) : 0;
+    from->gap[s] += piece->gap_bytes;
+    return r == 0 ? collect_feed(choose_tail(&from->streams[s]), data, size) : r;
 }
 
-/* Takes in the log up to the end the record knew. */
-static int read_log(struct source *from, summary_read_fn *read, void *self, uint64_t *ret_seen)
+/* Takes in a stream up to the end the record knew. */
+static int read_stream(struct source *from, nacre_stream s, char *chunk, summary_read_fn *read,
+                       void *self)
 {
-    cleanup_free char *chunk = malloc(CHUNK);
-    if (!chunk)
-        return -ENOMEM;
     nacre_piece piece = {0};
     uint64_t cursor = 0;
-    *ret_seen = 0;
-    while (*ret_seen < from->end) {
-        int64_t n = read(self, &cursor, NACRE_BOTH, chunk, CHUNK, &piece);
+    while (cursor < from->end) {
+        int64_t n = read(self, &cursor, 1u << s, chunk, CHUNK, &piece);
         if (n < 0)
             return (int)n;
         if (n == 0 || piece.offset >= from->end)
             break;
         uint64_t size = MIN((uint64_t)n, from->end - piece.offset);
-        int r = take_piece(from, &piece, chunk, size);
+        int r = take_piece(from, s, &piece, chunk, size);
         if (r < 0)
             return r;
-        *ret_seen = piece.offset + size;
+        from->seen = MAX(from->seen, MIN(cursor, from->end));
     }
     return 0;
 }
 
+static int read_log(struct source *from, summary_read_fn *read, void *self)
+{
+    cleanup_free char *chunk = malloc(CHUNK);
+    int r = chunk ? 0 : -ENOMEM;
+    for (int s = 0; r == 0 && s < 2; s++)
+        if (from->record->bytes[s] > 0)
+            r = read_stream(from, s, chunk, read, self);
+    return r;
+}
+
+/* Whether the last bytes of a stream were read: what was lost and what was read add up to it. */
+static bool end_is_there(const struct source *from, nacre_stream s)
+{
+    const struct shown *stream = &from->streams[s];
+    uint64_t after = stream->after ? stream->after->bytes : 0;
+    return from->seen >= from->end && stream->before->bytes + from->gap[s] + after >= stream->bytes;
+}
+
 /* What follows a gap is numbered from the end of the stream, which is known. If the end is not
  * there, what was read behind the gap has no numbers, and is not used. */
-static int finish_stream(struct shown *stream, bool end_is_there)
+static int finish_stream(struct shown *stream, bool has_end)
 {
     int r = collect_finish(stream->before);
     if (r == 0 && stream->after)
@@ -118,7 +134,7 @@ static int finish_stream(struct shown *stream, bool end_is_there)
         return r;
     struct collect *after = stream->after;
     uint64_t lines = after->newlines + after->unfinished;
-    if (!end_is_there || after->bytes == 0 || lines > stream->lines ||
+    if (!has_end || after->bytes == 0 || lines > stream->lines ||
         stream->before->bytes + after->bytes > stream->bytes) {
         collect_free(after);
         stream->after = NULL;
@@ -136,7 +152,6 @@ static int collect_streams(struct source *from, summary_read_fn *read, void *sel
         [NACRE_STDERR] = SUMMARY_STDERR_LINES,
     };
     const nacre_record *record = from->record;
-    uint64_t seen = 0;
     int r = 0;
     for (int s = 0; r == 0 && s < 2; s++) {
         struct shown *stream = &from->streams[s];
@@ -149,9 +164,9 @@ static int collect_streams(struct source *from, summary_read_fn *read, void *sel
         r = begin_part(from, stream, false, &stream->before);
     }
     if (r == 0)
-        r = read_log(from, read, self, &seen);
+        r = read_log(from, read, self);
     for (int s = 0; r == 0 && s < 2; s++)
-        r = finish_stream(&from->streams[s], seen >= from->end);
+        r = finish_stream(&from->streams[s], end_is_there(from, s));
     return r;
 }
 

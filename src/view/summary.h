@@ -20,7 +20,9 @@
 #define SUMMARY_STDERR_LINES 50
 #define SUMMARY_STDOUT_LINES 20
 
-/* Reads on from *cursor as nacre_read() does; below 0 is an error. */
+/* Reads on from *cursor as nacre_read() does; below 0 is an error. The summary reads one stream
+ * after the other, each from 0 on: a piece may then be of many spans, and *cursor is moved behind
+ * the last of them. */
 typedef int64_t summary_read_fn(void *self, uint64_t *cursor, unsigned streams, void *buf,
                                 size_t size, nacre_piece *ret_piece);
 

@@ -11,18 +11,16 @@ void causes_clear(struct causes *c)
     memset(c->count, 0, sizeof c->count);
 }
 
-static void keep(struct cause *to, enum salience salience, const struct lines *lines, size_t i,
-                 uint64_t end, uint64_t end_offset)
+static void keep(struct cause *to, enum salience salience, const struct cause_line *line)
 {
-    const struct line *line = &lines->all[i];
     *to = (struct cause){
         .number = line->number,
-        .end = end,
+        .end = line->end,
         .offset = line->offset,
-        .end_offset = end_offset,
+        .end_offset = line->end_offset,
         .salience = salience,
     };
-    struct cut cut = cut_of(lines_text(lines, i), line->size, line->lost);
+    struct cut cut = cut_of(line->text, line->size, line->lost);
     to->size = cut_middle(to->text, sizeof to->text, &cut, &to->lost);
 }
 
@@ -42,17 +40,32 @@ enum salience causes_judge(const struct salience_filter *filter, enum salience *
     return MAX(salience, before);
 }
 
-void causes_look(struct causes *c, const struct salience_filter *filter, const struct lines *lines,
-                 size_t i, uint64_t end, uint64_t end_offset)
+void causes_take(struct causes *c, const struct salience_filter *filter,
+                 const struct cause_line *line)
 {
-    enum salience salience =
-        causes_judge(filter, &c->announced, lines_text(lines, i), lines->all[i].size);
+    enum salience salience = causes_judge(filter, &c->announced, line->text, line->size);
     if (salience == SALIENCE_NONE)
         return;
     uint64_t n = c->count[salience]++;
     struct cause *to =
         n < CAUSES_KEPT ? &c->first[salience][n] : &c->last[salience][n % CAUSES_KEPT];
-    keep(to, salience, lines, i, end, end_offset);
+    keep(to, salience, line);
+}
+
+void causes_look(struct causes *c, const struct salience_filter *filter, const struct lines *lines,
+                 size_t i, uint64_t end, uint64_t end_offset)
+{
+    const struct line *line = &lines->all[i];
+    struct cause_line seen = {
+        .text = lines_text(lines, i),
+        .size = line->size,
+        .lost = line->lost,
+        .number = line->number,
+        .end = end,
+        .offset = line->offset,
+        .end_offset = end_offset,
+    };
+    causes_take(c, filter, &seen);
 }
 
 const struct cause *causes_get(const struct causes *c, enum salience salience, size_t k)

@@ -37,6 +37,19 @@ void causes_clear(struct causes *c);
 enum salience causes_judge(const struct salience_filter *filter, enum salience *announced,
                            const char *text, size_t size);
 
+/* A line that may be one. */
+struct cause_line {
+    const char *text;
+    size_t size;
+    uint64_t lost;
+    uint64_t number, end;
+    uint64_t offset, end_offset;
+};
+
+/* Looks at a line, which comes after those it looked at before. */
+void causes_take(struct causes *c, const struct salience_filter *filter,
+                 const struct cause_line *line);
+
 /* Looks at line i, the one after the last it looked at; the next line, or the end of what was read,
  * begins at end. */
 void causes_look(struct causes *c, const struct salience_filter *filter, const struct lines *lines,

@@ -326,11 +326,38 @@ static int flush_rows(struct render *r)
     return e;
 }
 
+/* Whether the first of some whole lines goes on with the line that is held. */
+static bool goes_on(const struct render *r, const char *s, const char *end)
+{
+    const struct render_line *held = &r->held.line;
+    return held->text && held->size < (size_t)(end - s) && s[held->size] == '\n' &&
+           memcmp(s, held->text, held->size) == 0;
+}
+
+/* Lets the receiver take lines as they are. Moves *s behind what it took. */
+static int offer_lines(struct render *r, const char **s, const char *end)
+{
+    struct render_lines lines = {*s, (size_t)(end - *s), r->line, r->offset, r->options.line_max};
+    uint64_t count = 0;
+    int e = give_held(r);
+    size_t taken = e == 0 ? r->options.pass(r->self, &lines, &count) : 0;
+    r->line += count;
+    r->offset += taken;
+    *s += taken;
+    return e;
+}
+
 /* Whole lines that are beyond the window as soon as what follows them is read. */
 static int pass_lines(struct render *r, const char *s, const char *end)
 {
     int e = flush_rows(r);
+    bool offers = r->options.pass != NULL;
     while (e == 0 && s < end) {
+        if (offers && !goes_on(r, s, end)) {
+            offers = false;
+            e = offer_lines(r, &s, end);
+            continue;
+        }
         const char *stop = memchr(s, '\n', (size_t)(end - s));
         struct row_view view = {.text = s, .size = (size_t)(stop - s)};
         struct render_line line = line_of(r, &view, r->line++, r->offset);

@@ -22,11 +22,26 @@
 #define RENDER_LINE_LEAST 128 /* line_max is brought into these bounds */
 #define RENDER_LINE_MOST  65536
 
+/* Many whole lines that show as they are, none equal to the one given before them. */
+struct render_lines {
+    const char *text; /* ends with a newline; borrowed for the call */
+    size_t size;
+    uint64_t line;   /* the raw number of the first */
+    uint64_t offset; /* raw bytes before it */
+    size_t line_max; /* some may be longer */
+};
+
+/* May take the first of them as they are, if it has a use for them without each being given: their
+ * bytes, and sets how many lines that was. 0 = none of them. The line after them is not equal to
+ * the last it took. */
+typedef size_t render_pass_fn(void *self, const struct render_lines *lines, uint64_t *ret_count);
+
 struct render_options {
-    uint64_t first_line; /* number of the first raw line fed (1 = first of the stream) */
-    size_t line_max;     /* bytes of one rendered line; longer ones are cut in the middle and say
-                            how many bytes were left out */
-    bool fold;           /* runs of equal lines become one with a count */
+    uint64_t first_line;  /* number of the first raw line fed (1 = first of the stream) */
+    size_t line_max;      /* bytes of one rendered line; longer ones are cut in the middle and say
+                             how many bytes were left out */
+    bool fold;            /* runs of equal lines become one with a count */
+    render_pass_fn *pass; /* NULL: every line is given */
 };
 
 /*

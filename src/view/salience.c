@@ -1,6 +1,9 @@
 #include "view/salience.h"
 
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "base/ascii.h"
 #include "base/defs.h"
@@ -190,9 +193,57 @@ static void add_key(struct salience_filter *f, uint8_t number, uint8_t word, uin
     *first = number;
 }
 
+/* How common bytes with these low bits are in logs, in thousandths. */
+static const uint8_t common[32] = {120, 60, 12, 25, 30, 80, 15, 15, 25, 50, 5,  8, 35, 25, 60, 60,
+                                   35,  17, 60, 60, 70, 35, 18, 22, 15, 22, 10, 8, 5,  5,  5,  5};
+
+/* How often a group would be found by chance if a key was in it. */
+static uint64_t chance(const struct salience_filter *f, unsigned group, const char *key,
+                       size_t size)
+{
+    uint64_t product = 1;
+    for (size_t k = 0; k < SALIENCE_DEPTH; k++) {
+        uint64_t sum = 0;
+        for (uint8_t c = 0; c < 32; c++)
+            if ((f->groups[k][c] >> group & 1) || k >= size || c == ((uint8_t)key[k] & 0x1f))
+                sum += common[c];
+        product *= sum;
+    }
+    return product;
+}
+
+/* Adds a key to the group that it makes worse the least. A key that is short matches anything
+ * behind it. */
+static void add_to_group(struct salience_filter *f, uint64_t chances[8], const char *key,
+                         size_t size)
+{
+    unsigned best = 0;
+    for (unsigned group = 1; group < 8; group++)
+        if (chance(f, group, key, size) - chances[group] <
+            chance(f, best, key, size) - chances[best])
+            best = group;
+    chances[best] = chance(f, best, key, size);
+    for (size_t k = 0; k < SALIENCE_DEPTH; k++)
+        for (uint8_t c = 0; c < 32; c++)
+            if (k >= size || c == ((uint8_t)key[k] & 0x1f))
+                f->groups[k][c] |= (uint8_t)(1u << best);
+}
+
+/* The beginnings come first: the short ones are the worst company. */
+static void make_groups(struct salience_filter *f)
+{
+    uint64_t chances[8] = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
+        add_to_group(f, chances, beginnings[i].text,
+                     MIN(strlen(beginnings[i].text), (size_t)SALIENCE_DEPTH));
+    for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+        add_to_group(f, chances, words[i].text + words[i].key, SALIENCE_DEPTH);
+}
+
 void salience_filter_init(struct salience_filter *filter)
 {
     memset(filter, 0, sizeof *filter);
+    make_groups(filter);
     uint8_t number = 1;
     for (size_t n = 0; n < ARRAY_SIZE(words); n++) {
         uint8_t i = (uint8_t)n;
@@ -264,6 +315,79 @@ bool salience_possible(const struct salience_filter *f, const char *line, size_t
             return true;
     }
     return i + 3 <= size && stands_there(f, line, size, i);
+}
+
+/* Whether only blanks stand between the beginning of a line and this place. */
+static bool begins_line(const char *text, size_t at)
+{
+    while (at > 0 && is_blank(text[at - 1]))
+        at--;
+    return at == 0 || text[at - 1] == '\n';
+}
+
+static bool is_there(const struct salience_filter *f, const char *text, size_t size, size_t at)
+{
+    return stands_there(f, text, size, at) ||
+           (f->begins[(uint8_t)text[at]] && begins_line(text, at) &&
+            beginning_salience(text + at, size - at) != SALIENCE_NONE);
+}
+
+/* Eight groups of keys at once: of each place, the groups of which a key may stand there. */
+static uint8_t groups_at(const struct salience_filter *f, const char *at)
+{
+    uint8_t groups = 0xff;
+    for (size_t k = 0; k < SALIENCE_DEPTH; k++)
+        groups &= f->groups[k][(uint8_t)at[k] & 0x1f];
+    return groups;
+}
+
+#ifdef __x86_64__
+#define AVX2 __attribute__((target("avx2")))
+
+/* The groups of the bytes at 32 places: one table for either value of the fifth bit. */
+AVX2 static inline __m256i look_up(const uint8_t groups[32], const char *at)
+{
+    __m256i bytes = _mm256_loadu_si256((const __m256i *)at);
+    __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)groups));
+    __m256i high = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(groups + 16)));
+    __m256i nibbles = _mm256_and_si256(bytes, _mm256_set1_epi8(0x0f));
+    return _mm256_blendv_epi8(_mm256_shuffle_epi8(low, nibbles), _mm256_shuffle_epi8(high, nibbles),
+                              _mm256_slli_epi16(bytes, 3));
+}
+
+/* Looks at 32 places at a time from *at on; true if it is at *at then. */
+AVX2 static bool next_wide(const struct salience_filter *f, const char *text, size_t size,
+                           size_t *at)
+{
+    for (; *at + 32 + SALIENCE_DEPTH <= size; *at += 32) {
+        const char *s = text + *at;
+        __m256i found = _mm256_and_si256(
+            _mm256_and_si256(look_up(f->groups[0], s), look_up(f->groups[1], s + 1)),
+            _mm256_and_si256(look_up(f->groups[2], s + 2), look_up(f->groups[3], s + 3)));
+        __m256i nothing = _mm256_cmpeq_epi8(found, _mm256_setzero_si256());
+        for (uint32_t bits = ~(uint32_t)_mm256_movemask_epi8(nothing); bits; bits &= bits - 1) {
+            size_t place = *at + (size_t)__builtin_ctz(bits);
+            if (is_there(f, text, size, place)) {
+                *at = place;
+                return true;
+            }
+        }
+    }
+    return false;
+}
+#endif
+
+size_t salience_next(const struct salience_filter *f, const char *text, size_t size)
+{
+    size_t at = 0;
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx2") && next_wide(f, text, size, &at))
+        return at;
+#endif
+    for (; at + SALIENCE_DEPTH <= size; at++)
+        if (groups_at(f, text + at) && is_there(f, text, size, at))
+            return at;
+    return size;
 }
 
 /* -- The judgement ------------------------------------------------------------------------------

@@ -19,9 +19,10 @@ enum salience {
 };
 
 /* Only the beginning of a longer line is looked at. */
-#define SALIENCE_LOOK 1024
+#define SALIENCE_LOOK  1024
 
-#define SALIENCE_KEYS 256
+#define SALIENCE_KEYS  256
+#define SALIENCE_DEPTH 4 /* bytes of a key */
 
 struct salience_key {
     uint8_t word;
@@ -36,6 +37,7 @@ struct salience_filter {
     uint8_t first[256]; /* by the first letter: the number of the first word, from 1 on */
     uint8_t next[SALIENCE_KEYS];
     bool begins[256]; /* by the first letter: whether there is such a beginning of lines */
+    uint8_t groups[SALIENCE_DEPTH][32]; /* by the low five bits of each byte of a key */
 };
 
 void salience_filter_init(struct salience_filter *filter);
@@ -43,6 +45,12 @@ void salience_filter_init(struct salience_filter *filter);
 /* Whether a line could have a salience, cheaply: true for some that have none, never false for
  * one that has. */
 bool salience_possible(const struct salience_filter *filter, const char *line, size_t size);
+
+/*
+ * Where in whole lines, the last with its newline, a word or a beginning of the table stands first;
+ * size if nowhere. Any line before that one is not possible.
+ */
+size_t salience_next(const struct salience_filter *filter, const char *text, size_t size);
 
 /* The salience of a rendered line. */
 enum salience salience_of(const struct salience_filter *filter, const char *line, size_t size);

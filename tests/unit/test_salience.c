@@ -250,9 +250,46 @@ static void a_colon_announces_the_next_line(void **state)
     lines_done(&lines);
 }
 
+/* Where one is in many lines: no line before it is possible, and none is missed. */
+static void test_next(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"E: apt",     "  E   pytest",   "not ok 3", "! [rejected",
+                                         "\xc3\x97 x", "\xe2\x97\x8f y", "E: "};
+    struct unit_random random = {5};
+    size_t words = 0;
+    while (salience_word(words))
+        words++;
+    for (int round = 0; round < 4000; round++) {
+        char text[1024];
+        size_t n = 0;
+        while (n < 800 && unit_below(&random, 20) > 0) {
+            uint64_t kind = unit_below(&random, 30), which = unit_below(&random, words + 7);
+            for (uint64_t i = unit_below(&random, 40); i > 0; i--)
+                text[n++] = "aeF: \t.1xE"[unit_below(&random, 10)];
+            if (kind == 0)
+                n += (size_t)sprintf(text + n, "%s",
+                                     which < words ? salience_word(which) : others[which - words]);
+            text[n++] = '\n';
+        }
+        /* Of exactly that size, so that a read beyond it is seen. */
+        char *data = malloc(n ? n : 1);
+        memcpy(data, text, n);
+        for (size_t at = 0; at < n;) {
+            size_t end = (size_t)((char *)memchr(data + at, '\n', n - at) - data);
+            size_t next = at + salience_next(&filter, data + at, n - at);
+            bool possible = salience_possible(&filter, data + at, end - at);
+            assert_int_equal(next < end, possible);
+            at = end + 1;
+        }
+        free(data);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_next),
         cmocka_unit_test(errors_and_causes),
         cmocka_unit_test(warnings_are_less),
         cmocka_unit_test(innocent_lines_are_nothing),

@@ -314,9 +314,62 @@ static void failures_are_passed_on(void **state)
     assert_int_equal(summary_write(&b, &log.record, &options, log_read, &log), -E2BIG);
 }
 
+/* Lines of all kinds: some equal to the one before, some that announce a cause, some too long. */
+static char *mixed_lines(struct unit_random *random, size_t size)
+{
+    static const char *const kinds[] = {
+        "plain text", "error: number",     "thread panicked at:", "",         "the same",
+        "the same",   "it failed:",        "  FAIL case",         "0 errors", "E: line",
+        "not ok",     "\xe2\x9c\x95 test", "warning: number",
+    };
+    char *text = malloc(size + 8192);
+    size_t n = 0;
+    assert_non_null(text);
+    while (n < size) {
+        size_t kind = unit_below(random, 40);
+        if (unit_below(random, 400) == 0) {
+            n += (size_t)sprintf(text + n, "%0*d error: at the end", 1500, 7);
+        } else {
+            int copies = unit_below(random, 30) == 0 ? 50 : 0;
+            for (int i = 0; i < copies; i++)
+                n += (size_t)sprintf(text + n, "again and again\n");
+            const char *text_of = kinds[kind < ARRAY_SIZE(kinds) ? kind : 0];
+            bool numbered = kind >= ARRAY_SIZE(kinds) || unit_below(random, 2) == 0;
+            n += (size_t)sprintf(text + n, "%s", text_of);
+            if (numbered)
+                n += (size_t)sprintf(text + n, " %zu", n);
+        }
+        text[n++] = '\n';
+    }
+    text[n] = '\0';
+    return text;
+}
+
+/* Of large pieces most lines are only looked at; of small ones each is rendered. */
+static void lines_that_are_only_looked_at(void **state)
+{
+    (void)state;
+    struct unit_random random = {11};
+    for (int round = 0; round < 30; round++) {
+        struct fake_log log;
+        log_init(&log);
+        char *text = mixed_lines(&random, 20000 + unit_below(&random, 600000));
+        log_text(&log, round % 2 ? NACRE_STDERR : NACRE_STDOUT, text);
+        size_t budget = 1024 + unit_below(&random, 12000);
+        char *large = summarize(&log, budget);
+        log.most = 700;
+        char *small = summarize(&log, budget);
+        assert_string_equal(large, small);
+        free(large);
+        free(small);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_that_are_only_looked_at),
         cmocka_unit_test(first_lines),
         cmocka_unit_test(what_fits_is_shown_whole),
         cmocka_unit_test(the_budget_is_kept_to_the_byte),

@@ -1,7 +1,7 @@
 /*
  * The first answer of `nacre show` for a log of 1 GiB with one error in its middle, and the memory
- * it takes; against grep looking for the words of failures in the same bytes. The log is made by
- * this program itself.
+ * it takes; against grep looking for the words of failures in the same bytes, both in processor
+ * time. The log is made by this program itself.
  * The limit of the ratio was set after measuring, so that a slower version shows.
  */
 #include "bench.h"
@@ -42,7 +42,7 @@ static int print_log(void)
     return 0;
 }
 
-/* Runs a program with its output in a file; microseconds and KiB. */
+/* Runs a program with its output in a file; microseconds of processor time, and KiB. */
 static double timed(char *const argv[], const char *output, long *ret_rss_kb)
 {
     pid_t pid;
@@ -51,16 +51,15 @@ static double timed(char *const argv[], const char *output, long *ret_rss_kb)
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    double start = now_us();
     if (posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ) != 0 ||
         wait4(pid, &status, 0, &usage) != pid)
         die(argv[0], NULL);
-    double took = now_us() - start;
     posix_spawn_file_actions_destroy(&actions);
     if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
         die(argv[0], NULL);
     *ret_rss_kb = usage.ru_maxrss;
-    return took;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 static void check_answer(const char *path)
@@ -109,7 +108,8 @@ int main(int argc, char **argv)
     double shows[ROUNDS], greps[ROUNDS];
     long rss = 0, ignored;
     for (int i = 0; i < ROUNDS; i++) {
-        greps[i] = timed(grep, "/dev/null", &ignored);
+        /* To a file: grep does not search on when its answer goes nowhere. */
+        greps[i] = timed(grep, answer, &ignored);
         shows[i] = timed(show, answer, &rss);
         check_answer(answer);
     }
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
     char measured[64];
     snprintf(measured, sizeof measured, "%.2f s (%.2f GB/s), grep %.2f s", s / 1e6,
              (double)LOG / s / 1e3, g / 1e6);
-    row("nacre show of a 1 GiB log, against grep -ciE", measured, s / g, "x", 5.0, 0);
+    row("nacre show of a 1 GiB log, against grep -ciE", measured, s / g, "x", 2.0, 0);
     row("its peak memory", "", (double)rss / 1024, " MiB", 16, 0);
     nacre_remove(session, &record.id, NULL);
     nacre_record_done(&record);

@@ -196,33 +196,48 @@ static void add_key(struct salience_filter *f, uint8_t number, uint8_t word, uin
 /* How common bytes with these low bits are in logs, in thousandths. */
 static const uint8_t common[32] = {120, 60, 12, 25, 30, 80, 15, 15, 25, 50, 5,  8, 35, 25, 60, 60,
                                    35,  17, 60, 60, 70, 35, 18, 22, 15, 22, 10, 8, 5,  5,  5,  5};
+#define ANYTHING 1017 /* all of them together */
 
-/* How often a group would be found by chance if a key was in it. */
-static uint64_t chance(const struct salience_filter *f, unsigned group, const char *key,
-                       size_t size)
+/* Of each group and each byte of its keys: how common the bytes there are together. */
+struct grouping {
+    uint32_t sums[8][SALIENCE_DEPTH];
+};
+
+static uint64_t chance(const uint32_t sums[SALIENCE_DEPTH])
 {
     uint64_t product = 1;
-    for (size_t k = 0; k < SALIENCE_DEPTH; k++) {
-        uint64_t sum = 0;
-        for (uint8_t c = 0; c < 32; c++)
-            if ((f->groups[k][c] >> group & 1) || k >= size || c == ((uint8_t)key[k] & 0x1f))
-                sum += common[c];
-        product *= sum;
-    }
+    for (size_t k = 0; k < SALIENCE_DEPTH; k++)
+        product *= sums[k];
     return product;
 }
 
-/* Adds a key to the group that it makes worse the least. A key that is short matches anything
- * behind it. */
-static void add_to_group(struct salience_filter *f, uint64_t chances[8], const char *key,
+/* The sums of a group if a key was in it. A short key has anything behind it. */
+static void sums_with(const struct salience_filter *f, const struct grouping *g, unsigned group,
+                      const char *key, size_t size, uint32_t ret[SALIENCE_DEPTH])
+{
+    for (size_t k = 0; k < SALIENCE_DEPTH; k++) {
+        uint8_t c = k < size ? (uint8_t)key[k] & 0x1f : 0;
+        bool there = f->groups[k][c] >> group & 1;
+        ret[k] = k >= size ? ANYTHING : g->sums[group][k] + (there ? 0 : common[c]);
+    }
+}
+
+/* Adds a key to the group that it makes worse the least. */
+static void add_to_group(struct salience_filter *f, struct grouping *g, const char *key,
                          size_t size)
 {
     unsigned best = 0;
-    for (unsigned group = 1; group < 8; group++)
-        if (chance(f, group, key, size) - chances[group] <
-            chance(f, best, key, size) - chances[best])
+    uint64_t least = UINT64_MAX;
+    uint32_t sums[SALIENCE_DEPTH];
+    for (unsigned group = 0; group < ARRAY_SIZE(g->sums); group++) {
+        sums_with(f, g, group, key, size, sums);
+        uint64_t worse = chance(sums) - chance(g->sums[group]);
+        if (worse < least) {
+            least = worse;
             best = group;
-    chances[best] = chance(f, best, key, size);
+        }
+    }
+    sums_with(f, g, best, key, size, g->sums[best]);
     for (size_t k = 0; k < SALIENCE_DEPTH; k++)
         for (uint8_t c = 0; c < 32; c++)
             if (k >= size || c == ((uint8_t)key[k] & 0x1f))
@@ -232,12 +247,12 @@ static void add_to_group(struct salience_filter *f, uint64_t chances[8], const c
 /* The beginnings come first: the short ones are the worst company. */
 static void make_groups(struct salience_filter *f)
 {
-    uint64_t chances[8] = {0};
+    struct grouping g = {0};
     for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
-        add_to_group(f, chances, beginnings[i].text,
+        add_to_group(f, &g, beginnings[i].text,
                      MIN(strlen(beginnings[i].text), (size_t)SALIENCE_DEPTH));
     for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-        add_to_group(f, chances, words[i].text + words[i].key, SALIENCE_DEPTH);
+        add_to_group(f, &g, words[i].text + words[i].key, SALIENCE_DEPTH);
 }
 
 void salience_filter_init(struct salience_filter *filter)

@@ -12,6 +12,7 @@
 #define GOOD_LITERAL 3  /* from this size on, fewer literals are better than longer ones */
 #define GOOD_RUN     6  /* from this size on, a run of a class is rare in most logs, ... */
 #define SMALL_CLASS  24 /* ... if the class has no more characters of ASCII than this */
+#define RUN_MAX      ((size_t)64) /* a longer one is taken as this long, or somewhat longer */
 
 struct parser {
     const char *at;
@@ -180,7 +181,7 @@ static size_t least_count(const struct parser *p)
     if (quantifier(p, &optional) == 0 || peek(p, 0) == '+')
         return 1;
     size_t count = 0;
-    for (size_t n = 1; is_digit(peek(p, n)) && count <= GOOD_RUN * 10; n++)
+    for (size_t n = 1; is_digit(peek(p, n)) && count < RUN_MAX; n++)
         count = count * 10 + (size_t)(peek(p, n) - '0');
     return optional ? 0 : count;
 }

@@ -125,6 +125,12 @@ void registry_remove(struct registry *r, const nacre_id *id)
         drop(r, shell);
 }
 
+size_t registry_count(struct registry *r)
+{
+    HOLD(r);
+    return r->count;
+}
+
 bool registry_get(struct registry *r, const nacre_id *id, struct shell *ret_shell)
 {
     HOLD(r);

@@ -49,6 +49,8 @@ void registry_unreserve(struct registry *r);
 int registry_add(struct registry *r, const struct shell *shell, bool reserved);
 void registry_remove(struct registry *r, const nacre_id *id);
 
+size_t registry_count(struct registry *r);
+
 bool registry_get(struct registry *r, const nacre_id *id, struct shell *ret_shell);
 
 /* It is in the background now, and awaited. False if it is not here, or was already. */

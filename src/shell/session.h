@@ -50,10 +50,11 @@ struct nacre_session {
     bool started; /* it has started something */
     bool claimed; /* what earlier sessions left was looked for */
     int64_t swept_ms;
-    bool due;    /* completions may be pending */
-    int bell_fd; /* what nacre_completion_fd() gave out: an epoll of the bell and the next two */
-    int due_fd;  /* readable while due */
-    int tick_fd; /* a timer */
+    size_t crowded; /* when the registry holds this many, those that are over are looked for */
+    bool due;       /* completions may be pending */
+    int bell_fd;    /* what nacre_completion_fd() gave out: an epoll of the bell and the next two */
+    int due_fd;     /* readable while due */
+    int tick_fd;    /* a timer */
     bool ticking;
 
     pthread_mutex_t naming; /* one named start at a time */

@@ -10,6 +10,7 @@
 #include "shell/session.h"
 
 #define SHOWN_MAX 16
+#define ROOM      16 /* shells that are remembered without a look */
 
 /* -- Places ----------------------------------------------------------------------------------- */
 
@@ -50,6 +51,24 @@ static int take_place(nacre_session *s, nacre_error *err)
 
 /* -- One start -------------------------------------------------------------------------------- */
 
+/* What was started in the foreground and ended unseen must not fill the registry. */
+static void make_room(nacre_session *s)
+{
+    size_t count = registry_count(s->registry);
+    pthread_mutex_lock(&s->lock);
+    bool crowded = count >= MAX(s->crowded, (size_t)ROOM);
+    if (crowded)
+        s->crowded = count * 2;
+    pthread_mutex_unlock(&s->lock);
+    if (!crowded)
+        return;
+    ends_look_at_all(s);
+    count = registry_count(s->registry);
+    pthread_mutex_lock(&s->lock);
+    s->crowded = count * 2;
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void note_start(nacre_session *s, const nacre_command *command, const nacre_id *id,
                        bool reserved)
 {
@@ -60,6 +79,7 @@ static void note_start(nacre_session *s, const nacre_command *command, const nac
         .kept = command->lifetime == NACRE_LIFE_KEEP,
         .looked_ms = clock_mono_ns() / NS_PER_MS,
     };
+    make_room(s);
     registry_add(s->registry, &shell, reserved);
     audit_start(s->audit, id, command);
     if (command->background) {

@@ -2,6 +2,7 @@
 #ifndef NACRE_H
 #define NACRE_H
 
+#include <nacre/acp.h>
 #include <nacre/backend.h>
 #include <nacre/command.h>
 #include <nacre/completion.h>

@@ -68,14 +68,25 @@ void ends_note(nacre_session *s, const nacre_record *record)
         ends_shelve(s, &record->id);
 }
 
+int ends_peek(nacre_session *s, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr)
+{
+    int r = s->ops.peek ? CALL(s, peek, id, ret_record) : CALL(s, get, id, ret_record);
+    if (r == 0)
+        ends_note(s, ret_record);
+    return r;
+}
+
 int ends_look(nacre_session *s, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr)
 {
     nacre_record light = NACRE_RECORD_INIT;
-    nacre_record *record = ret_record ? ret_record : &light;
-    int r = !ret_record && s->ops.peek ? CALL(s, peek, id, record) : CALL(s, get, id, record);
+    if (!ret_record) {
+        int r = ends_peek(s, id, &light, reterr);
+        nacre_record_done(&light);
+        return r;
+    }
+    int r = CALL(s, get, id, ret_record);
     if (r == 0)
-        ends_note(s, record);
-    nacre_record_done(&light);
+        ends_note(s, ret_record);
     return r;
 }
 

@@ -87,6 +87,8 @@ int names_start(nacre_session *s, const nacre_command *command, nacre_id *ret_id
 void ends_hear(nacre_session *s);
 /* Looks at one now; the record, if not NULL, is filled. */
 int ends_look(nacre_session *s, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr);
+/* The same with a record that is cheap: without strings and without the processes alive. */
+int ends_peek(nacre_session *s, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr);
 /* Looks at every shell that was alive when last heard of. */
 void ends_look_at_all(nacre_session *s);
 /* Takes in what a record says. */

@@ -50,6 +50,6 @@ struct verb {
 
 extern const struct verb verb_run, verb_start, verb_list, verb_output, verb_wait, verb_input,
     verb_kill, verb_adopt, verb_recall, verb_rm, verb_gc, verb_sessions, verb_show, verb_config,
-    verb_doctor, verb_mcp;
+    verb_doctor, verb_mcp, verb_acp_terminals, verb_acp_proxy;
 
 #endif

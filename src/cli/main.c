@@ -17,9 +17,11 @@
 #define USAGE_COLUMNS 96
 
 static const struct verb *const verbs[] = {
-    &verb_run,      &verb_start,  &verb_list,   &verb_output, &verb_show, &verb_wait,
-    &verb_input,    &verb_kill,   &verb_adopt,  &verb_recall, &verb_rm,   &verb_gc,
-    &verb_sessions, &verb_config, &verb_doctor, &verb_mcp,
+    &verb_run,           &verb_start,     &verb_list,   &verb_output,
+    &verb_show,          &verb_wait,      &verb_input,  &verb_kill,
+    &verb_adopt,         &verb_recall,    &verb_rm,     &verb_gc,
+    &verb_sessions,      &verb_config,    &verb_doctor, &verb_mcp,
+    &verb_acp_terminals, &verb_acp_proxy,
 };
 
 static const char intro[] =
@@ -41,8 +43,8 @@ static int print_help(void)
 {
     fputs(intro, stdout);
     for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        printf("  %-8s %s\n", verbs[i]->name, verbs[i]->summary);
-    printf("  %-8s %s\n", "help", "explain a verb: nacre help VERB");
+        printf("  %-13s %s\n", verbs[i]->name, verbs[i]->summary);
+    printf("  %-13s %s\n", "help", "explain a verb: nacre help VERB");
     fputs(outro, stdout);
     return STATUS_OK;
 }

@@ -1,0 +1,260 @@
+/*
+ * Between an ACP client and its agent. Lines pass as they are, in order, both ways. Two kinds do
+ * not: the client's `initialize`, in which the agent is told that there are terminals, and the
+ * agent's requests for terminals, which are answered here and never seen by the client. Only
+ * lines that may be one of these are read as JSON.
+ */
+#include <poll.h>
+#include <string.h>
+
+#include "acp/child.h"
+#include "acp/host.h"
+#include "acp/lines.h"
+#include "acp/serve.h"
+#include "acp/wire.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "rpc/message.h"
+#include "sys/fd.h"
+
+#define GRACE_MS 2000
+#define DRAIN_MS 2000
+
+struct proxy {
+    nacre_acp_host *host;
+    struct acp_child agent;
+    bool always;
+    bool greeted; /* the client's `initialize` has passed */
+    bool hosting; /* the agent's terminals are ours */
+    struct acp_lines from_client, from_agent;
+    struct rpc_writer to_client, to_agent;
+};
+
+static void send_to_agent(const char *message, size_t size, void *userdata)
+{
+    struct proxy *p = userdata;
+    wire_send(&p->to_agent, message, size);
+}
+
+/* -- Lines ------------------------------------------------------------------------------------ */
+
+/* Whether a line may hold a word in a JSON string: as it is, or behind escapes. */
+static bool may_hold(const char *line, size_t size, const char *word)
+{
+    return memmem(line, size, word, strlen(word)) || memmem(line, size, "\\u", 2);
+}
+
+static bool is_true(const json_t *object, const char *name)
+{
+    return json_is_true(json_object_get(object, name));
+}
+
+/* Puts "terminal": true into the capabilities. */
+static int declare_terminals(json_t *params)
+{
+    json_t *capabilities = json_object_get(params, "clientCapabilities");
+    if (!json_is_object(capabilities)) {
+        capabilities = json_object();
+        if (json_object_set_new(params, "clientCapabilities", capabilities) < 0)
+            return -ENOMEM;
+    }
+    return json_object_set_new(capabilities, "terminal", json_true()) < 0 ? -ENOMEM : 0;
+}
+
+/* Reads the client's `initialize`: whether the terminals are ours from now on. Other versions of
+ * the protocol have no terminals of this kind. */
+static bool greet(struct proxy *p, const struct rpc_message *m)
+{
+    json_t *params = m->params;
+    const json_t *version = json_object_get(params, "protocolVersion");
+    p->greeted = true;
+    if (!json_is_object(params) || !json_is_integer(version) || json_integer_value(version) != 1)
+        return false;
+    return p->always || !is_true(json_object_get(params, "clientCapabilities"), "terminal");
+}
+
+/* Sends an `initialize` on with the terminals in it; false if it is to pass as it is. */
+static bool pass_greeting(struct proxy *p, json_t *value, const struct rpc_message *m)
+{
+    p->hosting = greet(p, m);
+    if (!p->hosting || is_true(json_object_get(m->params, "clientCapabilities"), "terminal"))
+        return false;
+    struct buf line cleanup_buf;
+    buf_init(&line, ACP_LINE_MAX);
+    if (declare_terminals(m->params) < 0 || rpc_append_json(&line, value) < 0) {
+        p->hosting = false;
+        return false;
+    }
+    wire_send(&p->to_agent, line.data, line.len);
+    return true;
+}
+
+static void pass_from_client(struct proxy *p, const char *line, size_t size)
+{
+    struct rpc_fault fault;
+    struct rpc_message m;
+    bool passed = false;
+    if (!p->greeted && may_hold(line, size, "initialize")) {
+        json_t *value = rpc_decode(line, size, &fault);
+        if (value && rpc_read(value, &m, &fault) == 0 && m.kind == RPC_REQUEST &&
+            strcmp(m.method, "initialize") == 0)
+            passed = pass_greeting(p, value, &m);
+        json_decref(value);
+    }
+    if (!passed)
+        wire_send(&p->to_agent, line, size);
+}
+
+static int pass_from_agent(struct proxy *p, const char *line, size_t size, nacre_error *err)
+{
+    struct rpc_fault fault;
+    struct rpc_message m;
+    int taken = 0;
+    if (p->hosting &&
+        (may_hold(line, size, "terminal") || may_hold(line, size, "cancel_request"))) {
+        json_t *value = rpc_decode(line, size, &fault);
+        if (value && rpc_read(value, &m, &fault) == 0)
+            taken = acp_host_take(p->host, &m, err);
+        json_decref(value);
+    }
+    if (taken == 0)
+        wire_send(&p->to_client, line, size);
+    return MIN(taken, 0);
+}
+
+static int take_from_client(struct proxy *p, nacre_error *err)
+{
+    const char *line;
+    size_t size;
+    int n = acp_lines_fill(&p->from_client);
+    while (acp_lines_next(&p->from_client, &line, &size))
+        pass_from_client(p, line, size);
+    return n == -E2BIG ? err_set(err, NACRE_ELIMIT, "a message of the client is over 64 MiB")
+                       : MAX(n, 0);
+}
+
+/* 1, 0 at the end, or an error. */
+static int take_from_agent(struct proxy *p, nacre_error *err)
+{
+    const char *line;
+    size_t size;
+    int n = acp_lines_fill(&p->from_agent), r = 0;
+    while (r == 0 && acp_lines_next(&p->from_agent, &line, &size))
+        r = pass_from_agent(p, line, size, err);
+    if (n == -E2BIG)
+        return err_set(err, NACRE_ELIMIT, "a message of the agent is over 64 MiB");
+    return r < 0 ? r : n > 0;
+}
+
+/* -- The loop --------------------------------------------------------------------------------- */
+
+enum { AT_CLIENT_IN, AT_CLIENT_OUT, AT_AGENT_IN, AT_AGENT_OUT, AT_AGENT, AT_HOST, AT_STOP, COUNT };
+
+static void set_polls(struct proxy *p, int stop_fd, struct pollfd polls[COUNT])
+{
+    int client = wire_has_room(&p->to_agent) ? p->from_client.fd : -1;
+    /* An agent that writes and does not read has to be listened to, or it never reads. */
+    bool answers_fit = p->to_agent.queued < WIRE_QUEUE_MAX / 4;
+    int agent = wire_has_room(&p->to_client) && answers_fit ? p->agent.out : -1;
+    int to_client = p->to_client.queued > 0 ? rpc_writer_fd(&p->to_client) : -1;
+    int to_agent = p->to_agent.queued > 0 ? rpc_writer_fd(&p->to_agent) : -1;
+    polls[AT_CLIENT_IN] = (struct pollfd){.fd = client, .events = POLLIN};
+    polls[AT_CLIENT_OUT] = (struct pollfd){.fd = to_client, .events = POLLOUT};
+    polls[AT_AGENT_IN] = (struct pollfd){.fd = to_agent, .events = POLLOUT};
+    polls[AT_AGENT_OUT] = (struct pollfd){.fd = agent, .events = POLLIN};
+    polls[AT_AGENT] = (struct pollfd){.fd = p->agent.pidfd, .events = POLLIN};
+    polls[AT_HOST] = (struct pollfd){.fd = nacre_acp_host_fd(p->host), .events = POLLIN};
+    polls[AT_STOP] = (struct pollfd){.fd = stop_fd, .events = POLLIN};
+}
+
+/* 1 = go on, 0 = one side has gone, or an error. */
+static int step(struct proxy *p, int stop_fd, nacre_error *err)
+{
+    struct pollfd polls[COUNT];
+    set_polls(p, stop_fd, polls);
+    if (RETRY(poll(polls, COUNT, -1)) < 0)
+        return err_sys(err, NACRE_EIO, errno, "poll", "cannot wait for messages");
+    if (polls[AT_CLIENT_OUT].revents)
+        rpc_writer_flush(&p->to_client);
+    if (polls[AT_AGENT_IN].revents)
+        rpc_writer_flush(&p->to_agent);
+    int r = polls[AT_HOST].revents ? nacre_acp_host_dispatch(p->host, err) : 0;
+    r = r == 0 ? 1 : r;
+    if (r > 0 && polls[AT_AGENT_OUT].revents)
+        r = take_from_agent(p, err);
+    if (r > 0 && polls[AT_CLIENT_IN].revents)
+        r = take_from_client(p, err);
+    bool over = polls[AT_AGENT].revents || polls[AT_STOP].revents || p->to_client.error < 0;
+    return r > 0 && over ? 0 : MIN(r, 1);
+}
+
+/* What came after the last newline is no message, but it is not ours to keep. */
+static void pass_rest(struct acp_lines *from, struct rpc_writer *to)
+{
+    const char *rest;
+    size_t size = acp_lines_rest(from, &rest);
+    if (size > 0 && to->queued == 0 && to->error == 0)
+        fd_write_all(to->fd, rest, size);
+}
+
+/* The agent may have said more than was read, and may say more when its stdin ends. */
+static void listen_to_the_end(struct proxy *p, nacre_error *err)
+{
+    int64_t deadline = clock_deadline(GRACE_MS);
+    wire_drain(&p->to_agent, DRAIN_MS);
+    pass_rest(&p->from_client, &p->to_agent);
+    rpc_writer_done(&p->to_agent);
+    close_fd(&p->agent.in);
+    p->to_agent.error = -EPIPE;
+    for (;;) {
+        struct pollfd polls[] = {{.fd = p->agent.out, .events = POLLIN},
+                                 {.fd = p->agent.pidfd, .events = POLLIN}};
+        if (poll(polls, 2, clock_left_ms(deadline)) <= 0 || p->to_client.error < 0)
+            break;
+        if (polls[0].revents ? take_from_agent(p, err) <= 0 : polls[1].revents)
+            break;
+        wire_drain(&p->to_client, clock_left_ms(deadline));
+    }
+    wire_drain(&p->to_client, DRAIN_MS);
+    pass_rest(&p->from_agent, &p->to_client);
+}
+
+static int run(struct proxy *p, int stop_fd, nacre_error *err)
+{
+    int r;
+    do
+        r = step(p, stop_fd, err);
+    while (r > 0);
+    listen_to_the_end(p, NULL);
+    return r;
+}
+
+int acp_proxy(nacre_session *session, const struct acp_proxy_options *options, int *ret_status,
+              nacre_error *err)
+{
+    struct proxy p = {.always = options->always};
+    nacre_acp_host_options host = NACRE_ACP_HOST_OPTIONS_INIT;
+    host.send = send_to_agent;
+    host.userdata = &p;
+    int r = nacre_acp_host_open(session, &host, &p.host, err);
+    if (r < 0)
+        return r;
+    r = acp_child_start(options->agent, &p.agent);
+    if (r < 0) {
+        nacre_acp_host_close(p.host);
+        return err_sys(err, NACRE_ESTART, -r, "exec", "cannot start the agent \"%.100s\"",
+                       options->agent[0]);
+    }
+    acp_lines_init(&p.from_client, options->client_in);
+    acp_lines_init(&p.from_agent, p.agent.out);
+    rpc_writer_init(&p.to_client, options->client_out, WIRE_QUEUE_MAX);
+    rpc_writer_init(&p.to_agent, p.agent.in, WIRE_QUEUE_MAX);
+    r = run(&p, options->stop_fd, err);
+    nacre_acp_host_close(p.host);
+    *ret_status = acp_child_end(&p.agent, GRACE_MS);
+    acp_lines_done(&p.from_client);
+    acp_lines_done(&p.from_agent);
+    rpc_writer_done(&p.to_client);
+    return r;
+}

@@ -1,0 +1,405 @@
+/*
+ * nacre acp-proxy between a client and an agent that the case plays both: what passes untouched,
+ * what is answered on the way, and what happens when either side goes. The agent is a shell that
+ * joins its stdin and stdout with two fifos.
+ */
+#include "harness/harness.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+struct rig {
+    pid_t proxy;
+    int to_proxy, from_proxy; /* the client's ends */
+    int to_agent_out;         /* what is written here, the agent says */
+    int from_agent_in;        /* what the agent hears */
+};
+
+static void exec_proxy(const int in[2], const int out[2], const char *option)
+{
+    const char *argv[] = {program("../../nacre"),
+                          "acp-proxy",
+                          "--",
+                          "sh",
+                          "-c",
+                          "cat up & cat > down; wait; exit 5",
+                          NULL,
+                          NULL};
+    if (option) {
+        memmove(argv + 3, argv + 2, 4 * sizeof *argv);
+        argv[2] = option;
+    }
+    dup2(in[0], STDIN_FILENO);
+    dup2(out[1], STDOUT_FILENO);
+    execv(argv[0], (char *const *)argv);
+    _exit(127);
+}
+
+static struct rig start_rig(const char *option)
+{
+    int in[2], out[2];
+    CHECK_OK(mkfifo("up", 0600));
+    CHECK_OK(mkfifo("down", 0600));
+    CHECK_OK(pipe2(in, O_CLOEXEC));
+    CHECK_OK(pipe2(out, O_CLOEXEC));
+    struct rig r = {.proxy = fork()};
+    if (r.proxy == 0)
+        exec_proxy(in, out, option);
+    close(in[0]);
+    close(out[1]);
+    r.to_proxy = in[1];
+    r.from_proxy = out[0];
+    r.to_agent_out = open("up", O_WRONLY | O_CLOEXEC);
+    r.from_agent_in = open("down", O_RDONLY | O_CLOEXEC);
+    CHECK(r.proxy > 0 && r.to_agent_out >= 0 && r.from_agent_in >= 0);
+    return r;
+}
+
+static void say(int fd, const void *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t n = write(fd, (const char *)data + done, size - done);
+        CHECK(n > 0);
+        done += (size_t)n;
+    }
+}
+
+static void say_text(int fd, const char *text)
+{
+    say(fd, text, strlen(text));
+}
+
+/* Exactly that many bytes. */
+static char *hear(int fd, size_t size)
+{
+    char *data = calloc(1, size + 1);
+    CHECK(data);
+    for (size_t done = 0; done < size;) {
+        struct pollfd poller = {.fd = fd, .events = POLLIN};
+        if (poll(&poller, 1, (int)soon(5000)) <= 0)
+            FAIL("only %zu of %zu bytes came: %s", done, size, data);
+        ssize_t n = read(fd, data + done, size - done);
+        if (n <= 0)
+            FAIL("the end after %zu of %zu bytes: %s", done, size, data);
+        done += (size_t)n;
+    }
+    return data;
+}
+
+static void expect(int fd, const char *text)
+{
+    char *data = hear(fd, strlen(text));
+    CHECK_TEXT(data, text);
+    free(data);
+}
+
+static json_t *hear_message(int fd)
+{
+    static char line[1 << 16];
+    size_t size = 0;
+    do {
+        char *byte = hear(fd, 1);
+        line[size++] = *byte;
+        free(byte);
+    } while (line[size - 1] != '\n' && size < sizeof line);
+    json_t *message = json_loadb(line, size, 0, NULL);
+    CHECK(message);
+    return message;
+}
+
+static void expect_silence(int fd)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    CHECK_EQ_INT(0, poll(&poller, 1, 50));
+}
+
+static void expect_end(int fd)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    char byte;
+    CHECK(poll(&poller, 1, (int)soon(8000)) > 0);
+    CHECK_EQ_INT(0, read(fd, &byte, 1));
+}
+
+static int exit_status(const struct rig *r)
+{
+    int status;
+    CHECK_EQ_INT(r->proxy, waitpid(r->proxy, &status, 0));
+    CHECK(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* Both sides end by themselves, the client first. */
+static void end_rig(struct rig *r)
+{
+    close(r->to_proxy);
+    expect_end(r->from_agent_in);
+    close(r->to_agent_out);
+    expect_end(r->from_proxy);
+    CHECK_EQ_INT(5, exit_status(r));
+}
+
+#define INITIALIZE                                                                                \
+    "{\"jsonrpc\": \"2.0\", \"id\":0, \"method\":\"initialize\",\"params\":{\"protocolVersion\":" \
+    "1,\"clientCapabilities\":{\"fs\":{\"readTextFile\":true}}}}\n"
+
+static void initialize(const struct rig *r)
+{
+    say_text(r->to_proxy, INITIALIZE);
+    json_t *got = hear_message(r->from_agent_in);
+    json_t *want = json_loads(INITIALIZE, 0, NULL);
+    json_object_set_new(json_object_get(json_object_get(want, "params"), "clientCapabilities"),
+                        "terminal", json_true());
+    CHECK(json_equal(got, want));
+    json_decref(got);
+    json_decref(want);
+}
+
+static const char *create(const struct rig *r, const char *line)
+{
+    say_text(r->to_agent_out,
+             format("{\"jsonrpc\":\"2.0\",\"id\":\"t\",\"method\":\"terminal/create\",\"params\":{"
+                    "\"sessionId\":\"a\",\"command\":\"sh\",\"args\":[\"-c\",\"%s\"]}}\n",
+                    line));
+    json_t *answer = hear_message(r->from_agent_in);
+    CHECK_TEXT(json_string_value(json_object_get(answer, "id")), "t");
+    json_t *id = json_object_get(json_object_get(answer, "result"), "terminalId");
+    CHECK(id);
+    return format("%s", json_string_value(id));
+}
+
+static const char strange[] =
+    "{ \"jsonrpc\":\"2.0\" , \"id\" : 1.0e0, \"method\":\"x\\/y\" }\r\n"
+    "\n"
+    "no json \xff\xfe at all\n"
+    "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"terminal\\/create\":\"\\u0074erminal\"}}\n"
+    "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{\"requestId\":99}}\n"
+    "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"x\":[1,2.50,1e3,"
+    "12345678901234567890123]}}\n"
+    "[{\"jsonrpc\":\"2.0\",\"id\":8,\"method\":\"terminal/create\"}]\n"
+    "  {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"fs/read_text_file\"}  \n";
+
+TEST(everything_else_passes_untouched)
+{
+    struct rig r = start_rig(NULL);
+
+    say_text(r.to_proxy, strange);
+    expect(r.from_agent_in, strange);
+    initialize(&r);
+    say_text(r.to_proxy, strange);
+    say_text(r.to_proxy, INITIALIZE);
+    expect(r.from_agent_in, strange);
+    expect(r.from_agent_in, INITIALIZE);
+    say_text(r.to_agent_out, strange);
+    expect(r.from_proxy, strange);
+    end_rig(&r);
+}
+
+TEST(what_has_no_newline_passes_at_the_end)
+{
+    struct rig r = start_rig(NULL);
+
+    say_text(r.to_proxy, "{\"half\":");
+    say_text(r.to_agent_out, "line\n{\"other half\":");
+    expect(r.from_proxy, "line\n");
+    close(r.to_proxy);
+    expect(r.from_agent_in, "{\"half\":");
+    expect_end(r.from_agent_in);
+    close(r.to_agent_out);
+    expect(r.from_proxy, "{\"other half\":");
+    expect_end(r.from_proxy);
+    CHECK_EQ_INT(5, exit_status(&r));
+}
+
+TEST(large_messages_both_ways)
+{
+    enum { SIZE = 3 << 20 };
+    struct rig r = start_rig(NULL);
+    char *line = malloc(SIZE + 1);
+
+    CHECK(line);
+    memset(line, 'x', SIZE);
+    line[SIZE - 1] = '\n';
+    line[SIZE] = '\0';
+    initialize(&r);
+    say(r.to_proxy, line, SIZE / 2);
+    say(r.to_agent_out, line, SIZE / 2);
+    /* Neither line has ended, so that nobody has to read yet. */
+    say(r.to_proxy, line + SIZE / 2, SIZE / 2 - 65536);
+    char *rest = line + SIZE - 65536;
+    pid_t writer = fork();
+    if (writer == 0) {
+        say(r.to_proxy, rest, 65536);
+        say(r.to_agent_out, line + SIZE / 2, SIZE / 2);
+        _exit(0);
+    }
+    char *got = hear(r.from_agent_in, SIZE);
+    CHECK(memcmp(got, line, SIZE) == 0);
+    free(got);
+    got = hear(r.from_proxy, SIZE);
+    CHECK(memcmp(got, line, SIZE) == 0);
+    CHECK_EQ_INT(writer, waitpid(writer, NULL, 0));
+    free(got);
+    free(line);
+    end_rig(&r);
+}
+
+TEST(terminals_are_answered_on_the_way)
+{
+    struct rig r = start_rig(NULL);
+
+    initialize(&r);
+    const char *id = create(&r, "echo hi; exit 3");
+    say_text(r.to_agent_out, format("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"terminal\\/"
+                                    "wait_for_exit\",\"params\":{\"sessionId\":\"a\","
+                                    "\"terminalId\":\"%s\"}}\nmark\n",
+                                    id));
+    json_t *answer = hear_message(r.from_agent_in);
+    CHECK_EQ_INT(
+        3, json_integer_value(json_object_get(json_object_get(answer, "result"), "exitCode")));
+    expect(r.from_proxy, "mark\n");
+    expect_silence(r.from_proxy);
+    end_rig(&r);
+}
+
+TEST(ids_of_both_sides_are_apart)
+{
+    struct rig r = start_rig(NULL);
+
+    initialize(&r);
+    const char *id = create(&r, "exec sleep 300");
+    say_text(r.to_agent_out,
+             format("{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"terminal/wait_for_exit\","
+                    "\"params\":{\"sessionId\":\"a\",\"terminalId\":\"%s\"}}\n",
+                    id));
+    say_text(r.to_proxy, "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"session/prompt\"}\n");
+    expect(r.from_agent_in, "{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"session/prompt\"}\n");
+    /* One of these is for the client, the other for the terminal. */
+    say_text(r.to_agent_out, "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{"
+                             "\"requestId\":5}}\n");
+    expect(r.from_proxy, "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{"
+                         "\"requestId\":5}}\n");
+    say_text(r.to_agent_out, "{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":{"
+                             "\"requestId\":4}}\n");
+    json_t *answer = hear_message(r.from_agent_in);
+    CHECK_EQ_INT(-32800,
+                 json_integer_value(json_object_get(json_object_get(answer, "error"), "code")));
+    expect_silence(r.from_proxy);
+    end_rig(&r);
+}
+
+#define OWN                                                                                       \
+    "{\"jsonrpc\":\"2.0\", \"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1," \
+    "\"clientCapabilities\":{\"terminal\":true}}}\n"
+#define SECOND                                                                                    \
+    "{\"jsonrpc\":\"2.0\", \"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":2," \
+    "\"capabilities\":{}}}\n"
+#define CREATE                                                                                \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"terminal/create\",\"params\":{\"sessionId\":" \
+    "\"a\",\"command\":\"true\"}}\n"
+
+TEST(a_client_with_terminals_of_its_own)
+{
+    struct rig r = start_rig(NULL);
+
+    say_text(r.to_proxy, OWN);
+    expect(r.from_agent_in, OWN);
+    say_text(r.to_agent_out, CREATE);
+    expect(r.from_proxy, CREATE);
+    end_rig(&r);
+}
+
+TEST(always_means_always)
+{
+    struct rig r = start_rig("--always");
+
+    say_text(r.to_proxy, OWN);
+    expect(r.from_agent_in, OWN);
+    create(&r, "true");
+    expect_silence(r.from_proxy);
+    end_rig(&r);
+}
+
+TEST(another_version_of_the_protocol)
+{
+    struct rig r = start_rig("--always");
+
+    say_text(r.to_proxy, SECOND);
+    expect(r.from_agent_in, SECOND);
+    say_text(r.to_agent_out, CREATE);
+    expect(r.from_proxy, CREATE);
+    end_rig(&r);
+}
+
+TEST(the_client_goes)
+{
+    const char *mark = marker();
+    struct rig r = start_rig(NULL);
+
+    initialize(&r);
+    create(&r, format("trap : TERM; sleep 300.%s & exec sleep 300.%s", mark, mark));
+    await_marked(mark, 2);
+    /* Both ends at once, as when it is killed; the agent does not care. */
+    close(r.to_proxy);
+    close(r.from_proxy);
+    CHECK_EQ_INT(128 + SIGTERM, exit_status(&r));
+    CHECK_EQ_INT(0, count_marked(mark));
+}
+
+TEST(the_agent_goes)
+{
+    const char *mark = marker();
+    struct rig r = start_rig(NULL);
+
+    initialize(&r);
+    create(&r, format("exec sleep 300.%s", mark));
+    await_marked(mark, 1);
+    say_text(r.to_agent_out, "last words\n");
+    expect(r.from_proxy, "last words\n");
+    close(r.to_agent_out);
+    close(r.from_agent_in);
+    say_text(r.to_proxy, "nobody hears this\n");
+    expect_end(r.from_proxy);
+    CHECK_EQ_INT(5, exit_status(&r));
+    CHECK_EQ_INT(0, count_marked(mark));
+}
+
+TEST(the_proxy_is_killed)
+{
+    const char *mark = marker();
+    struct rig r = start_rig(NULL);
+
+    initialize(&r);
+    create(&r, format("exec sleep 300.%s", mark));
+    await_marked(mark, 1);
+    host_kill(r.proxy);
+    close(r.to_agent_out);
+    expect_end(r.from_agent_in);
+    CHECK(AWAIT(count_marked(mark) == 0, 5000));
+}
+
+TEST(signals_end_both)
+{
+    struct rig r = start_rig(NULL);
+
+    initialize(&r);
+    CHECK_OK(kill(r.proxy, SIGTERM));
+    expect_end(r.from_agent_in);
+    close(r.to_agent_out);
+    CHECK_EQ_INT(5, exit_status(&r));
+}
+
+TEST(an_agent_that_does_not_exist)
+{
+    int status = system(format("%s acp-proxy -- no-such-agent < /dev/null 2> err", /* NOLINT */
+                               program("../../nacre")));
+    CHECK_EQ_INT(1, WEXITSTATUS(status));
+    CHECK_STR(slurp("err", NULL), "no-such-agent");
+}

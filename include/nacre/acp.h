@@ -1,6 +1,7 @@
 /*
- * Terminals of the Agent Client Protocol (ACP, version 1), for editors and other clients that
- * serve terminal/create, output, wait_for_exit, kill and release to an agent.
+ * Terminals of the Agent Client Protocol (ACP, version 1): terminal/create, output, wait_for_exit,
+ * kill and release. Both sides are here: a host for clients, which run commands for an agent, and
+ * a backend for agents, whose commands are run by their client.
  *
  * A host answers these requests with the shells of a session: contained, logged and listed like
  * any other, so that a terminal's id is the id of its shell. It does no input or output of its
@@ -15,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nacre/backend.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/session.h>
@@ -82,6 +84,63 @@ NACRE_API size_t nacre_acp_host_count(const nacre_acp_host *host);
 /* Ends the host and begins to kill what runs in its terminals; nacre_close() of the session
  * brings the proof. Open requests are not answered. NULL is ignored. */
 NACRE_API void nacre_acp_host_close(nacre_acp_host *host);
+
+/* -- The agent's side ---------------------------------------------------------------------------
+ *
+ * A backend whose shells are terminals of an ACP client. It has no thread and no descriptor of its
+ * own: requests leave by a callback, and every message that comes from the client is offered to
+ * nacre_acp_agent_feed().
+ *
+ * What a client can do is less than what a keeper can: both streams are one (NACRE_STDOUT), there
+ * is no stdin, whether a tree is empty is only known by the client's word, and output beyond the
+ * limit is cut by the client, which does not say by how much. Where that happened a gap of one
+ * byte stands for all that is missing. Text is kept here when a command has ended and its terminal
+ * was released, which happens as soon as its last output was fetched.
+ */
+
+typedef struct nacre_acp_agent nacre_acp_agent;
+
+typedef struct nacre_acp_agent_options {
+    size_t size;            /* sizeof(nacre_acp_agent_options), set by the macro below */
+    const char *session_id; /* of the ACP session; must be set */
+    /* Sends one message, JSON without a newline: 0, or below 0 if the connection is gone. Must be
+     * set, thread-safe, and must not call the agent. */
+    int (*send)(const char *message, size_t size, void *userdata);
+    /* NULL = another thread reads the connection. Else the thread that waits for an answer calls
+     * it: it reads for up to timeout_ms and feeds what came; below 0 = the connection is gone. */
+    int (*receive)(int timeout_ms, void *userdata);
+    void *userdata;
+    size_t output_limit; /* bytes of output asked for; 0 = 4 MiB */
+    int64_t answer_ms;   /* the longest a client may take to answer; 0 = 30 s */
+} nacre_acp_agent_options;
+
+#define NACRE_ACP_AGENT_OPTIONS_INIT                                  \
+    {                                                                 \
+        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, 0, 0 \
+    }
+
+/* On success *ret_agent is owned by the caller; close it after the session that uses it. */
+NACRE_API int nacre_acp_agent_open(const nacre_acp_agent_options *options,
+                                   nacre_acp_agent **ret_agent, nacre_error *reterr);
+
+/* The backend, for nacre_options; valid until the agent is closed. Timeouts are kept by whoever
+ * waits or watches: after them the terminal is killed. */
+NACRE_API const nacre_backend *nacre_backend_acp(nacre_acp_agent *agent);
+
+/* Takes a message of the client's. 1 = it answers a request of ours, 0 = it is somebody else's.
+ * Thread-safe. */
+NACRE_API int nacre_acp_agent_feed(nacre_acp_agent *agent, const char *message, size_t size,
+                                   nacre_error *reterr);
+
+/* The connection has ended: calls fail with NACRE_EBACKEND, what ran is NACRE_LOST. Thread-safe. */
+NACRE_API void nacre_acp_agent_gone(nacre_acp_agent *agent);
+
+/* The client's name for a shell, to embed it in a tool call while it runs; the caller frees it. */
+NACRE_API int nacre_acp_agent_terminal(nacre_acp_agent *agent, const nacre_id *id,
+                                       char **ret_terminal, nacre_error *reterr);
+
+/* Frees everything. NULL is ignored. */
+NACRE_API void nacre_acp_agent_close(nacre_acp_agent *agent);
 
 NACRE_END_DECLS
 

@@ -214,6 +214,7 @@ static const char *printed_by(struct client *c, json_t *params)
 
 TEST(commands_of_both_kinds)
 {
+    char here[4096];
     CLIENT(c);
 
     spit("a file", "#!/bin/sh\necho \"file $#\"\n", 24);
@@ -228,7 +229,7 @@ TEST(commands_of_both_kinds)
                                         "args")),
                "file 0\n");
     CHECK_TEXT(printed_by(&c, json_pack("{s:s, s:s}", "sessionId", "a", "command", "pwd")),
-               format("%s\n", getcwd(NULL, 0)));
+               format("%s\n", getcwd(here, sizeof here)));
     CHECK_TEXT(printed_by(&c, json_pack("{s:s, s:s, s:s, s:[{s:s, s:s}]}", "sessionId", "a",
                                         "command", "pwd; echo $WHO", "cwd", "/", "env", "name",
                                         "WHO", "value", "me=you")),

@@ -1,0 +1,466 @@
+/*
+ * The acp backend: the shells of a session are terminals of an ACP client. The client is our own
+ * host, in the same process or as nacre acp-terminals, or one that misbehaves.
+ */
+#include "harness/harness.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+/* -- A client in the same process, pumped by whoever waits ------------------------------------ */
+
+struct pair {
+    nacre_session *below; /* where the client runs commands */
+    nacre_acp_host *host;
+    nacre_acp_agent *agent;
+    nacre_session *session; /* of the agent */
+    json_t *requests;       /* on their way to the client */
+    json_t *answers;        /* and back */
+    int releases;
+};
+
+static int send_request(const char *message, size_t size, void *userdata)
+{
+    struct pair *p = userdata;
+    json_array_append_new(p->requests, json_stringn(message, size));
+    p->releases += strstr(message, "terminal/release") != NULL;
+    return 0;
+}
+
+static void send_answer(const char *message, size_t size, void *userdata)
+{
+    struct pair *p = userdata;
+    json_array_append_new(p->answers, json_stringn(message, size));
+}
+
+static int pump(int timeout_ms, void *userdata)
+{
+    struct pair *p = userdata;
+    struct pollfd poller = {.fd = nacre_acp_host_fd(p->host), .events = POLLIN};
+    while (json_array_size(p->requests) > 0) {
+        const json_t *message = json_array_get(p->requests, 0);
+        CHECK_EQ_INT(1, nacre_acp_host_feed(p->host, json_string_value(message),
+                                            json_string_length(message), ERR));
+        json_array_remove(p->requests, 0);
+    }
+    if (poll(&poller, 1, json_array_size(p->answers) > 0 ? 0 : timeout_ms) > 0)
+        CHECK_OK(nacre_acp_host_dispatch(p->host, ERR));
+    while (json_array_size(p->answers) > 0) {
+        json_t *message = json_incref(json_array_get(p->answers, 0));
+        json_array_remove(p->answers, 0);
+        CHECK_EQ_INT(1, nacre_acp_agent_feed(p->agent, json_string_value(message),
+                                             json_string_length(message), ERR));
+        json_decref(message);
+    }
+    return 0;
+}
+
+static struct pair *open_pair(size_t limit)
+{
+    struct pair *p = calloc(1, sizeof *p);
+    nacre_acp_host_options host = NACRE_ACP_HOST_OPTIONS_INIT;
+    nacre_acp_agent_options agent = NACRE_ACP_AGENT_OPTIONS_INIT;
+    nacre_options options = NACRE_OPTIONS_INIT;
+
+    p->requests = json_array();
+    p->answers = json_array();
+    p->below = open_session();
+    host.send = send_answer;
+    host.userdata = agent.userdata = p;
+    CHECK_OK(nacre_acp_host_open(p->below, &host, &p->host, ERR));
+    agent.session_id = "s";
+    agent.send = send_request;
+    agent.receive = pump;
+    agent.output_limit = limit;
+    CHECK_OK(nacre_acp_agent_open(&agent, &p->agent, ERR));
+    options.backend = nacre_backend_acp(p->agent);
+    CHECK_OK(nacre_open(&options, &p->session, ERR));
+    return p;
+}
+
+static void close_pair(struct pair *p)
+{
+    CHECK_OK(nacre_close(p->session, ERR));
+    CHECK_EQ_INT(0, nacre_acp_host_count(p->host));
+    nacre_acp_agent_close(p->agent);
+    nacre_acp_host_close(p->host);
+    close_session(p->below);
+    json_decref(p->requests);
+    json_decref(p->answers);
+    free(p);
+}
+
+static nacre_record run(struct pair *p, const char *text, int64_t timeout_ms)
+{
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    command.text = text;
+    command.timeout_ms = timeout_ms;
+    CHECK_OK(nacre_run(p->session, &command, -1, &record, ERR));
+    return record;
+}
+
+static char *all_of(struct pair *p, const nacre_id *id)
+{
+    nacre_snapshot snapshot;
+    CHECK_OK(nacre_output(p->session, id, NACRE_BOTH, 0, &snapshot, ERR));
+    snapshot.data = realloc(snapshot.data, snapshot.size + 1);
+    snapshot.data[snapshot.size] = '\0';
+    return snapshot.data;
+}
+
+TEST(run_in_a_terminal)
+{
+    struct pair *p = open_pair(0);
+    nacre_record record = run(p, "echo \"out $0\"; echo err >&2; exit 7", 0);
+    char *text = all_of(p, &record.id);
+
+    CHECK_EQ_INT(NACRE_EXITED, record.outcome);
+    CHECK_EQ_INT(7, record.exit_code);
+    CHECK_STR(text, "out /bin/sh\n");
+    CHECK_STR(text, "err\n");
+    CHECK_EQ_INT(2, record.lines[NACRE_STDOUT]);
+    CHECK_STR(record.command, "exit 7");
+    free(text);
+    nacre_record_done(&record);
+    CHECK_EQ_INT(1, p->releases);
+    close_pair(p);
+}
+
+TEST(programs_places_and_variables)
+{
+    static const char *const argv[] = {"sh", "-c", "pwd; echo $WHO", NULL};
+    static const char *const env[] = {"WHO=me", NULL};
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+
+    command.argv = argv;
+    command.env = env;
+    command.cwd = "/";
+    CHECK_OK(nacre_run(p->session, &command, -1, &record, ERR));
+    char *text = all_of(p, &record.id);
+    CHECK_TEXT(text, "/\nme\n");
+    free(text);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
+TEST(signals_have_their_names)
+{
+    struct pair *p = open_pair(0);
+    nacre_record record = run(p, "kill -SEGV $$", 0);
+
+    CHECK_EQ_INT(NACRE_SIGNALED, record.outcome);
+    CHECK_EQ_INT(SIGSEGV, record.signal);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
+TEST(a_timeout_kills_and_keeps_the_output)
+{
+    struct pair *p = open_pair(0);
+    int64_t begin = now_ms();
+    nacre_record record = run(p, "echo BEFORE; exec sleep 300", 300);
+    char *text = all_of(p, &record.id);
+
+    CHECK_RANGE(300, now_ms() - begin, soon(3000));
+    CHECK_EQ_INT(NACRE_TIMED_OUT, record.outcome);
+    CHECK_EQ_INT(SIGTERM, record.signal);
+    CHECK_TEXT(text, "BEFORE\n");
+    free(text);
+    nacre_record_done(&record);
+    CHECK_EQ_INT(1, p->releases);
+    CHECK_EQ_INT(0, nacre_acp_host_count(p->host));
+    close_pair(p);
+}
+
+TEST(kill_wait_and_release)
+{
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_kill_result result;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+    char *terminal;
+
+    command.text = "exec sleep 300";
+    CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    CHECK_OK(nacre_acp_agent_terminal(p->agent, &id, &terminal, ERR));
+    CHECK_EQ_INT(NACRE_ID_DIGITS, strlen(terminal));
+    free(terminal);
+    CHECK_CODE(NACRE_ETIMEOUT, nacre_wait(p->session, &id, 1, NACRE_WAIT_ALL, 50, NULL, ERR));
+    CHECK_OK(nacre_kill(p->session, &id, NULL, &result, ERR));
+    CHECK_EQ_INT(1, result.was_alive);
+    CHECK_OK(nacre_wait(p->session, &id, 1, NACRE_WAIT_ALL, -1, NULL, ERR));
+    CHECK_OK(nacre_release(p->session, &id, ERR));
+    CHECK_OK(nacre_release(p->session, &id, ERR));
+    CHECK_EQ_INT(1, p->releases);
+    CHECK_OK(nacre_get(p->session, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_KILLED, record.outcome);
+    CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
+TEST(release_of_what_runs)
+{
+    const char *mark = marker();
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+
+    command.text = format("exec sleep 300.%s", mark);
+    CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    CHECK_OK(nacre_release(p->session, &id, ERR));
+    CHECK_EQ_INT(0, count_marked(mark));
+    CHECK_OK(nacre_get(p->session, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_KILLED, record.outcome);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
+TEST(close_releases_everything)
+{
+    const char *mark = marker();
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id;
+
+    command.text = format("exec sleep 300.%s", mark);
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    close_pair(p);
+    CHECK_EQ_INT(0, count_marked(mark));
+}
+
+TEST(output_beyond_the_limit)
+{
+    struct pair *p = open_pair(1000);
+    nacre_record record = run(p, "for i in $(seq 1000 1999); do echo $i; done", 0);
+    nacre_snapshot snapshot;
+
+    CHECK_OK(nacre_output(p->session, &record.id, NACRE_BOTH, 0, &snapshot, ERR));
+    CHECK_EQ_INT(1, snapshot.truncated);
+    CHECK_EQ_INT(1000, snapshot.size);
+    CHECK(memcmp(snapshot.data, "1800\n", 5) == 0);
+    free(snapshot.data);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
+static int gather(const nacre_piece *piece, const void *bytes, void *userdata)
+{
+    const char **text = userdata;
+    *text = format("%s%.*s", *text, (int)piece->size, (const char *)bytes);
+    return 0;
+}
+
+TEST(follow_while_it_prints)
+{
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id;
+    const char *text = "";
+
+    command.text = "for i in 1 2 3; do echo $i; sleep 0.3; done";
+    CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    CHECK_OK(nacre_follow(p->session, &id, 0, gather, &text, ERR));
+    CHECK_TEXT(text, "1\n2\n3\n");
+    close_pair(p);
+}
+
+TEST(errors_of_the_client_are_ours)
+{
+    static const char *const argv[] = {"no-such-program", NULL};
+    static const char *const removes[] = {"PATH", NULL};
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id = {{1}};
+
+    command.argv = argv;
+    CHECK_CODE(NACRE_ESTART, nacre_start(p->session, &command, &id, NULL, ERR));
+    CHECK_STR(harness_error.msg, "no-such-program");
+    command.input = NACRE_STDIN_PIPE;
+    CHECK_CODE(NACRE_EUNSUPPORTED, nacre_start(p->session, &command, &id, NULL, ERR));
+    command.input = NACRE_STDIN_NULL;
+    command.env = removes;
+    CHECK_CODE(NACRE_EUNSUPPORTED, nacre_start(p->session, &command, &id, NULL, ERR));
+    CHECK_CODE(NACRE_ENOTFOUND, nacre_kill(p->session, &id, NULL, NULL, ERR));
+    close_pair(p);
+}
+
+TEST(what_is_not_an_answer_of_ours)
+{
+    static const char *const others[] = {
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":\"x-1\",\"result\":{}}",
+        "{\"jsonrpc\":\"2.0\",\"id\":\"nacre-1\",\"method\":\"session/prompt\"}",
+        "no json",
+    };
+    struct pair *p = open_pair(0);
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        CHECK_EQ_INT(0, nacre_acp_agent_feed(p->agent, others[i], strlen(others[i]), ERR));
+    close_pair(p);
+}
+
+/* -- A client that is another process, read by a thread of the host's ------------------------- */
+
+struct peer {
+    pid_t pid;
+    int to, from;
+    nacre_acp_agent *agent;
+};
+
+static int send_line(const char *message, size_t size, void *userdata)
+{
+    const struct peer *peer = userdata;
+    const char *line = format("%.*s\n", (int)size, message);
+    return write(peer->to, line, size + 1) == (ssize_t)size + 1 ? 0 : -1;
+}
+
+static void *read_lines(void *arg)
+{
+    const struct peer *peer = arg;
+    FILE *file = fdopen(peer->from, "r");
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    while ((n = getline(&line, &cap, file)) > 0)
+        nacre_acp_agent_feed(peer->agent, line, (size_t)n, NULL);
+    nacre_acp_agent_gone(peer->agent);
+    free(line);
+    fclose(file);
+    return NULL;
+}
+
+static void start_peer(struct peer *peer, const char *const *argv)
+{
+    int in[2], out[2];
+    CHECK_OK(pipe2(in, O_CLOEXEC));
+    CHECK_OK(pipe2(out, O_CLOEXEC));
+    peer->pid = fork();
+    if (peer->pid == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    peer->to = in[1];
+    peer->from = out[0];
+}
+
+static nacre_session *open_with(struct peer *peer, int64_t answer_ms)
+{
+    nacre_acp_agent_options agent = NACRE_ACP_AGENT_OPTIONS_INIT;
+    nacre_options options = NACRE_OPTIONS_INIT;
+    nacre_session *session;
+    agent.session_id = "s";
+    agent.send = send_line;
+    agent.userdata = peer;
+    agent.answer_ms = answer_ms;
+    CHECK_OK(nacre_acp_agent_open(&agent, &peer->agent, ERR));
+    options.backend = nacre_backend_acp(peer->agent);
+    CHECK_OK(nacre_open(&options, &session, ERR));
+    return session;
+}
+
+static void run_some(int index, void *arg)
+{
+    nacre_session *session = arg;
+    nacre_command command = NACRE_COMMAND_INIT;
+    char text[64];
+    for (int i = 0; i < 5; i++) {
+        nacre_record record = NACRE_RECORD_INIT;
+        nacre_snapshot snapshot;
+        snprintf(text, sizeof text, "echo %d-%d; exit %d", index, i, i);
+        command.text = text;
+        CHECK_OK(nacre_run(session, &command, -1, &record, ERR));
+        CHECK_EQ_INT(i, record.exit_code);
+        CHECK_OK(nacre_output(session, &record.id, NACRE_BOTH, 0, &snapshot, ERR));
+        CHECK_EQ_INT(4, snapshot.size);
+        CHECK_EQ_INT('0' + index, snapshot.data[0]);
+        CHECK_EQ_INT('0' + i, snapshot.data[2]);
+        free(snapshot.data);
+        nacre_record_done(&record);
+    }
+}
+
+TEST_LIMIT(threads_share_one_connection, 60)
+{
+    const char *const argv[] = {program("../../nacre"), "acp-terminals", NULL};
+    struct peer peer;
+    pthread_t reader;
+
+    start_peer(&peer, argv);
+    nacre_session *session = open_with(&peer, 0);
+    CHECK_OK(pthread_create(&reader, NULL, read_lines, &peer));
+    run_threads(4, run_some, session);
+    CHECK_OK(nacre_close(session, ERR));
+    close(peer.to);
+    pthread_join(reader, NULL);
+    nacre_acp_agent_close(peer.agent);
+    host_join(peer.pid);
+}
+
+TEST(the_client_dies)
+{
+    const char *const argv[] = {program("../../nacre"), "acp-terminals", NULL};
+    const char *mark = marker();
+    struct peer peer;
+    pthread_t reader;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+
+    signal(SIGPIPE, SIG_IGN);
+    start_peer(&peer, argv);
+    nacre_session *session = open_with(&peer, 0);
+    CHECK_OK(pthread_create(&reader, NULL, read_lines, &peer));
+    command.text = format("exec sleep 300.%s", mark);
+    CHECK_OK(nacre_start(session, &command, &id, NULL, ERR));
+    await_marked(mark, 1);
+    host_kill(peer.pid);
+    CHECK_OK(nacre_wait(session, &id, 1, NACRE_WAIT_ALL, 5000, NULL, ERR));
+    CHECK_OK(nacre_get(session, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_LOST, record.outcome);
+    CHECK_CODE(NACRE_EBACKEND, nacre_start(session, &command, &id, NULL, ERR));
+    CHECK_STR(harness_error.msg, "connection");
+    nacre_record_done(&record);
+    CHECK_OK(nacre_close(session, ERR));
+    pthread_join(reader, NULL);
+    nacre_acp_agent_close(peer.agent);
+    close(peer.to);
+    CHECK(AWAIT(count_marked(mark) == 0, 5000));
+}
+
+TEST(a_client_that_does_not_answer)
+{
+    const char *const argv[] = {"sh", "-c", "cat > /dev/null", NULL};
+    struct peer peer;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id;
+
+    start_peer(&peer, argv);
+    nacre_session *session = open_with(&peer, 200);
+    command.text = "true";
+    CHECK_CODE(NACRE_EBACKEND, nacre_start(session, &command, &id, NULL, ERR));
+    CHECK_STR(harness_error.msg, "does not answer terminal/create");
+    CHECK_OK(nacre_close(session, ERR));
+    nacre_acp_agent_close(peer.agent);
+    close(peer.to);
+    close(peer.from);
+    host_join(peer.pid);
+}

@@ -142,6 +142,29 @@ NACRE_API int nacre_acp_agent_terminal(nacre_acp_agent *agent, const nacre_id *i
 /* Frees everything. NULL is ignored. */
 NACRE_API void nacre_acp_agent_close(nacre_acp_agent *agent);
 
+/* -- Version 2 ----------------------------------------------------------------------------------
+ *
+ * The draft of ACP's next version has no requests for terminals: an agent runs its commands itself
+ * and shows them to its client. These functions make the messages, out of any shell of a session;
+ * its id is the terminal's. Use them only when version 2 was agreed upon. Messages are JSON without
+ * a newline, NUL-terminated, freed by the caller.
+ */
+
+/* A terminal_update: command, directory, the right to cancel it while it runs, and how it ended
+ * once it has. */
+NACRE_API int nacre_acp_v2_update(nacre_session *session, const nacre_id *id,
+                                  const char *session_id, char **ret_message, nacre_error *reterr);
+
+/*
+ * The output from *cursor on (0 = from the beginning, or any offset of the log), which is advanced:
+ * a terminal_output_chunk of at most max bytes (0 = 48 KiB) before base64. Where the log has a gap,
+ * it is a terminal_update whose output replaces what was shown. Returns the bytes; 0 = there is no
+ * more at present, and no message.
+ */
+NACRE_API int64_t nacre_acp_v2_chunk(nacre_session *session, const nacre_id *id,
+                                     const char *session_id, uint64_t *cursor, size_t max,
+                                     char **ret_message, nacre_error *reterr);
+
 NACRE_END_DECLS
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 
+#include "acp/exit_status.h"
 #include "acp/terminal.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -88,19 +89,6 @@ static int answer_text(nacre_acp_host *h, const json_t *id, const char *result, 
     return send_answer(h, &answer, r, err);
 }
 
-static int append_exit(struct buf *b, const nacre_record *record)
-{
-    char name[32];
-    int r = record->exit_code >= 0 && record->signal == 0
-                ? buf_printf(b, "{\"exitCode\":%d,", record->exit_code)
-                : buf_str(b, "{\"exitCode\":null,");
-    if (r < 0)
-        return r;
-    return record->signal > 0 ? buf_printf(b, "\"signal\":\"%s\"}",
-                                           nacre_signal_name(record->signal, name, sizeof name))
-                              : buf_str(b, "\"signal\":null}");
-}
-
 static int answer_exit(nacre_acp_host *h, const struct acp_terminal *t, const json_t *id,
                        nacre_error *err)
 {
@@ -112,7 +100,7 @@ static int answer_exit(nacre_acp_host *h, const struct acp_terminal *t, const js
         return answer_failure(h, id, &why, err);
     int r = rpc_begin_result(&answer, id);
     if (r == 0)
-        r = append_exit(&answer, &record);
+        r = acp_append_exit_status(&answer, &record);
     if (r == 0)
         r = buf_str(&answer, "}");
     nacre_record_done(&record);
@@ -268,7 +256,7 @@ static int append_output(struct buf *b, const json_t *id, const struct acp_termi
     if (r == 0 && record->outcome != NACRE_RUNNING) {
         r = buf_str(b, ",\"exitStatus\":");
         if (r == 0)
-            r = append_exit(b, record);
+            r = acp_append_exit_status(b, record);
     }
     return r < 0 ? r : buf_str(b, "}}");
 }

@@ -568,3 +568,81 @@ TEST(a_character_in_two_pieces)
     CHECK_STR(output(&c, id), "x\U0001F40C");
     close_client(&c);
 }
+
+/* -- Version 2 -------------------------------------------------------------------------------- */
+
+/* The update inside a message, which is freed. */
+static json_t *update_of(char *message, const nacre_id *id, const char *kind)
+{
+    json_t *value = json_loads(message, 0, NULL);
+    CHECK(value);
+    CHECK_TEXT(json_string_value(json_object_get(value, "method")), "session/update");
+    const json_t *params = json_object_get(value, "params");
+    CHECK_TEXT(json_string_value(json_object_get(params, "sessionId")), "a \"b\"");
+    json_t *update = json_incref(json_object_get(params, "update"));
+    CHECK_TEXT(json_string_value(json_object_get(update, "sessionUpdate")), kind);
+    CHECK_TEXT(json_string_value(json_object_get(update, "terminalId")), nacre_id_format(id).s);
+    json_decref(value);
+    free(message);
+    return update;
+}
+
+TEST(version_2_shows_a_shell)
+{
+    nacre_session *s = open_session();
+    CHECK_OK(mkfifo("fifo", 0600));
+    nacre_id id = start_text(s, "printf 'foobar'; read x < fifo; exit 3");
+    char *message;
+    uint64_t cursor = 0;
+
+    CHECK_OK(nacre_acp_v2_update(s, &id, "a \"b\"", &message, ERR));
+    json_t *update = update_of(message, &id, "terminal_update");
+    CHECK_STR(json_string_value(json_object_get(update, "command")), "printf 'foobar'");
+    CHECK(json_is_object(json_object_get(json_object_get(update, "capabilities"), "cancel")));
+    CHECK(!json_object_get(update, "exitStatus"));
+    json_decref(update);
+
+    CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "foobar"), 5000));
+    CHECK_EQ_INT(4, nacre_acp_v2_chunk(s, &id, "a \"b\"", &cursor, 4, &message, ERR));
+    update = update_of(message, &id, "terminal_output_chunk");
+    CHECK_TEXT(json_string_value(json_object_get(update, "data")), "Zm9vYg==");
+    json_decref(update);
+    cursor = 3;
+    CHECK_EQ_INT(3, nacre_acp_v2_chunk(s, &id, "a \"b\"", &cursor, 0, &message, ERR));
+    update = update_of(message, &id, "terminal_output_chunk");
+    CHECK_TEXT(json_string_value(json_object_get(update, "data")), "YmFy");
+    json_decref(update);
+    CHECK_EQ_INT(6, cursor);
+    CHECK_EQ_INT(0, nacre_acp_v2_chunk(s, &id, "a \"b\"", &cursor, 0, &message, ERR));
+    CHECK(!message);
+
+    spit("fifo", "\n", 1);
+    wait_outcome(s, &id, 5000);
+    CHECK_OK(nacre_acp_v2_update(s, &id, "a \"b\"", &message, ERR));
+    update = update_of(message, &id, "terminal_update");
+    check_exit(json_object_get(update, "exitStatus"), 3, NULL);
+    CHECK(json_is_null(json_object_get(update, "capabilities")));
+    json_decref(update);
+    close_session(s);
+}
+
+TEST(version_2_begins_anew_after_a_gap)
+{
+    nacre_session *s = open_session();
+    nacre_command command = NACRE_COMMAND_INIT;
+    uint64_t cursor = 0;
+    char *message;
+    int anew = 0;
+
+    command.text = "yes | head -c 2000000";
+    command.quota = 256 * 1024;
+    struct run run = run_command(s, &command);
+    while (nacre_acp_v2_chunk(s, &run.record.id, "a \"b\"", &cursor, 0, &message, ERR) > 0) {
+        anew += strstr(message, "\"terminal_update\",") != NULL;
+        free(message);
+    }
+    CHECK_EQ_INT(1, anew);
+    CHECK_EQ_INT(2000000, cursor);
+    run_done(&run);
+    close_session(s);
+}

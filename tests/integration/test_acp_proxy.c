@@ -172,7 +172,9 @@ static const char *create(const struct rig *r, const char *line)
     CHECK_TEXT(json_string_value(json_object_get(answer, "id")), "t");
     json_t *id = json_object_get(json_object_get(answer, "result"), "terminalId");
     CHECK(id);
-    return format("%s", json_string_value(id));
+    const char *text = format("%s", json_string_value(id));
+    json_decref(answer);
+    return text;
 }
 
 static const char strange[] =
@@ -264,6 +266,7 @@ TEST(terminals_are_answered_on_the_way)
     json_t *answer = hear_message(r.from_agent_in);
     CHECK_EQ_INT(
         3, json_integer_value(json_object_get(json_object_get(answer, "result"), "exitCode")));
+    json_decref(answer);
     expect(r.from_proxy, "mark\n");
     expect_silence(r.from_proxy);
     end_rig(&r);
@@ -291,6 +294,7 @@ TEST(ids_of_both_sides_are_apart)
     json_t *answer = hear_message(r.from_agent_in);
     CHECK_EQ_INT(-32800,
                  json_integer_value(json_object_get(json_object_get(answer, "error"), "code")));
+    json_decref(answer);
     expect_silence(r.from_proxy);
     end_rig(&r);
 }
@@ -401,5 +405,7 @@ TEST(an_agent_that_does_not_exist)
     int status = system(format("%s acp-proxy -- no-such-agent < /dev/null 2> err", /* NOLINT */
                                program("../../nacre")));
     CHECK_EQ_INT(1, WEXITSTATUS(status));
-    CHECK_STR(slurp("err", NULL), "no-such-agent");
+    char *said = slurp("err", NULL);
+    CHECK_STR(said, "no-such-agent");
+    free(said);
 }

@@ -4,6 +4,7 @@
  */
 #include "acp/host.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -267,14 +268,10 @@ static int do_output(nacre_acp_host *h, const struct rpc_message *m, struct acp_
     struct buf answer cleanup_buf;
     nacre_record record = NACRE_RECORD_INIT;
     nacre_error why = NACRE_ERROR_INIT;
+    buf_init(&answer, SIZE_MAX / 2);
     int r = acp_terminal_catch_up(t, &record, &why);
-    if (r < 0) {
-        r = answer_failure(h, m->id, &why, err);
-    } else {
-        buf_init(&answer, t->tail.json.len + 4096 + json_string_length(m->id) * 6);
-        r = append_output(&answer, m->id, t, &record);
-        r = send_answer(h, &answer, r, err);
-    }
+    r = r < 0 ? answer_failure(h, m->id, &why, err)
+              : send_answer(h, &answer, append_output(&answer, m->id, t, &record), err);
     nacre_record_done(&record);
     return r;
 }

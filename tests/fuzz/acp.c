@@ -62,9 +62,9 @@ static void try_params(const char *data, size_t size)
 static void try_tail(const char *data, size_t size)
 {
     struct acp_tail tail;
-    struct buf text cleanup_buf;
     if (size < 2)
         return;
+    struct buf text cleanup_buf;
     size_t limit = (unsigned char)data[0], piece = (unsigned char)data[1] + 1u;
     acp_tail_init(&tail, limit);
     for (size_t i = 2; i < size; i += piece)

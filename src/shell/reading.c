@@ -11,7 +11,7 @@ static struct shell remembered(nacre_session *s, const nacre_id *id)
     struct shell shell = {.id = *id, .life = SHELL_OVER, .foreign = true};
     struct catalog *catalog;
     struct catalog_run *run = NULL;
-    if (session_catalog(s, false, &catalog, NULL) == 0 &&
+    if (session_has_catalog(s) && session_catalog(s, false, &catalog, NULL) == 0 &&
         catalog_get_run(catalog, id, &run, NULL) == 0 && nacre_id_equal(&run->session, &s->id))
         shell.read_to = run->read_to;
     free(run);

@@ -36,7 +36,7 @@ static void ask_catalog(nacre_session *s, const nacre_id *id, struct owner *owne
     struct catalog *catalog;
     struct catalog_run *run = NULL;
     struct catalog_session *row = NULL;
-    if (!s->books || session_catalog(s, false, &catalog, NULL) < 0)
+    if (!session_has_catalog(s) || session_catalog(s, false, &catalog, NULL) < 0)
         return;
     if (catalog_get_run(catalog, id, &run, NULL) == 0) {
         bool adopted = !nacre_id_equal(&run->session, &owner->session);

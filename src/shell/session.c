@@ -1,6 +1,8 @@
 /* Sessions: opened, closed, and the public functions that go straight to the backend. */
 #include "shell/session.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -140,6 +142,16 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
         return open_local(s, options, err);
     take_ops(s, options->backend);
     return 0;
+}
+
+bool session_has_catalog(nacre_session *s)
+{
+    const char *home;
+    char path[PATH_MAX + 16];
+    if (!s->books || local_home(s->self, &home, NULL, NULL) < 0)
+        return false;
+    snprintf(path, sizeof path, "%s/catalog.db", home);
+    return access(path, F_OK) == 0;
 }
 
 int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err)

@@ -68,6 +68,9 @@ int session_unsupported(const nacre_session *s, const char *what, nacre_error *e
  * there is none and it would only be read; NACRE_EUNSUPPORTED if the backend has no home. */
 int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err);
 
+/* Whether there is one. Without, whatever is read of it is made from all run directories anew. */
+bool session_has_catalog(nacre_session *s);
+
 int64_t session_setting(const nacre_session *s, nacre_setting setting);
 
 /* Calls a function of the backend, which may count on an error to fill in. */

@@ -11,8 +11,6 @@
 #include "sys/calls.h"
 #include "sys/fd.h"
 
-extern char **environ;
-
 /* The program ignores SIGPIPE and blocks what stops it; the agent shall not. */
 static int spawn(char **argv, int in, int out, pid_t *ret_pid)
 {

@@ -280,9 +280,11 @@ static void family(void *data)
     EXPECT(pthread_create(&thread, NULL, fork_in_thread, NULL) == 0);
     for (int i = 0; i < 6; i++)
         EXPECT(read(fds[0], &c, 1) == 1);
-    if (fork() == 0)
+    pid_t zombie = fork();
+    if (zombie == 0)
         _exit(0);
-    unit_pause(5);
+    siginfo_t info;
+    EXPECT(waitid(P_PID, (id_t)zombie, &info, WEXITED | WNOWAIT) == 0);
     sleep_for_ever((void *)ready);
 }
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # What `make test` runs: the rules of the source tree, both compilers, unit tests, the process
 # tests (tests/integration) as root and as an ordinary user with and without the cgroup tier, those
-# of what stands on them (tests/features) as root with it and as an ordinary user without, the
-# sanitizers, and a minute of fuzzing. Two lanes go side by side: one runs tests, the other builds and analyses.
+# of what stands on them (tests/features) once, both with the sanitizers, and a minute of fuzzing. Two lanes go side by side: one runs tests, the other builds and analyses.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
@@ -49,8 +48,7 @@ suites_of_ordinary_user() {
         check "cgroup tier, delegated" check_tier cgroup "$copy" "${enter[@]}"
         suite user-cgroup "$copy" 'integration/test_*' "$jobs" "${enter[@]}"
     fi
-    NACRE_TIER=subreaper suite user-subreaper "$copy" '{integration,features}/test_*' "$jobs" \
-        "${as_user[@]}"
+    NACRE_TIER=subreaper suite user-subreaper "$copy" 'integration/test_*' "$jobs" "${as_user[@]}"
 }
 
 # Tests wait more than they work, so both users go at the same time.

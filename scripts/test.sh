@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What `make test` runs: the rules of the source tree, both compilers, unit tests, the process
 # tests (tests/integration) as root and as an ordinary user with and without the cgroup tier, those
-# of what stands on them (tests/features) once, both with the sanitizers, and a minute of fuzzing. Two lanes go side by side: one runs tests, the other builds and analyses.
+# of what stands on them (tests/features) once, both with the sanitizers, and a minute of fuzzing.
+# Two lanes go side by side: one runs tests, the other builds and analyses.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh

@@ -14,6 +14,7 @@
 #include "catalog/runs.h"
 #include "catalog/sessions.h"
 #include "run/rundir.h"
+#include "sys/cgroup.h"
 
 /* -- One run directory ---------------------------------------------------------------------------
  */
@@ -99,10 +100,11 @@ static int look_at(int runs_fd, const nacre_id *id, struct found *found)
     int r = run_open(runs_fd, id, &run, NULL);
     if (r == 0)
         r = run_read_state(&run, state, NULL);
-    if (r == 0 && state->phase != PHASE_RUN)
-        r = NACRE_EBUSY; /* made ahead of time: not a run yet */
     if (r < 0)
         return r;
+    /* A keeper says that all is over before it clears away; it may have been killed in between. */
+    if (state_is_final(state) && state->cgroup[0])
+        cgroup_remove(state->cgroup);
     fill_run(state, run.dir, &found->run);
     fill_owner(state, found);
     found->is_owed = run_owes(&run, state);

@@ -1,8 +1,7 @@
 /*
  * What a command costs: `true` through the library, from the call to the answer, against
  * posix_spawn with two pipes and waitpid of the same shell. The two alternate, so that both see
- * the same machine, with a pause behind each as there is between the calls of an agent. Then the
- * same from a host that has touched 1 GiB.
+ * the same machine. Then the same from a host that has touched 1 GiB.
  */
 #include "bench.h"
 
@@ -10,10 +9,9 @@
 
 #include "baseline.h"
 
-#define ROUNDS   600
-#define WARM     20
-#define PAUSE_US 3000
-#define GIB      ((size_t)1 << 30)
+#define ROUNDS 600
+#define WARM   20
+#define GIB    ((size_t)1 << 30)
 
 static double run_once(nacre_session *session, const char *shell, nacre_record *record)
 {
@@ -41,9 +39,7 @@ static struct pair measure(nacre_session *session, const char *shell)
     nacre_record record = NACRE_RECORD_INIT;
     for (int i = -WARM; i < ROUNDS; i++) {
         double spawn = spawn_once(shell);
-        usleep(PAUSE_US);
         double run = run_once(session, shell, &record);
-        usleep(PAUSE_US);
         if (i < 0)
             continue;
         spawns[i] = spawn;

@@ -28,16 +28,16 @@
 #include "sys/host.h"
 #include "sys/proc.h"
 
-#define NEVER      INT64_MAX
-#define CONN_MAX   64
-#define SETTLE_NS  (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
-#define PROOF_NS   (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
-#define SWEEP_NS   (INT64_C(5) * 1000000)    /* between two looks for what still forks */
-#define LOOK_NS    (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
-#define CHORES_NS  (INT64_C(2) * 1000000)    /* a short command is not disturbed by them */
-#define PUBLISH_NS (INT64_C(1) * 1000000)    /* readers learn of output this often */
-#define OWNER_NS   (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
-#define TREE_MAX   8192
+#define NEVER       INT64_MAX
+#define CONN_MAX    64
+#define SETTLE_NS   (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
+#define PROOF_NS    (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
+#define SWEEP_NS    (INT64_C(5) * 1000000)    /* between two looks for what still forks */
+#define LOOK_NS     (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
+#define PATIENCE_NS (INT64_C(5) * 1000000)    /* chores wait this long for an idle moment */
+#define PUBLISH_NS  (INT64_C(1) * 1000000)    /* readers learn of output this often */
+#define OWNER_NS    (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
+#define TREE_MAX    8192
 
 /* States and events of the machine; machine.c has the table. */
 enum keeper_state {
@@ -122,7 +122,7 @@ struct keeper {
     struct proc_ref member; /* of the group tier: the last one of the group that was seen alive */
     bool main_reaped;
     bool proc_ours; /* /proc shows our pids */
-    bool chores;    /* something is left to do after a start, when it is not a short one */
+    bool chores;    /* something is left to do after a start, when there is time */
     bool reborn;    /* this process is the successor now */
     uint64_t turns;
     struct conn *pacer; /* whose reading the command is held to, or NULL */

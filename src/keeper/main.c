@@ -164,8 +164,8 @@ static void note_main_start(struct keeper *k)
     state_write(k->state_fd, &k->st);
 }
 
-/* What nobody waits for. A command that is over by now has had both processors to itself. */
-static void do_chores(struct keeper *k)
+/* Nothing is waiting to be done: the time for what nobody waits for. */
+static void on_idle(struct keeper *k)
 {
     k->chores = false;
     launch_successor(k);
@@ -193,11 +193,10 @@ static void loop(struct keeper *k)
 {
     while (k->state != ST_DONE) {
         struct epoll_event events[16];
-        int64_t chores_at = k->chores ? k->st.started_mono_ns + CHORES_NS : NEVER;
-        int64_t next = MIN(machine_next_timer(k), chores_at);
-        int n = epoll_wait(k->epoll_fd, events, ARRAY_SIZE(events), clock_left_ms(next));
-        if (clock_mono_ns() >= chores_at)
-            do_chores(k);
+        int timeout = k->chores ? 0 : clock_left_ms(machine_next_timer(k));
+        int n = epoll_wait(k->epoll_fd, events, ARRAY_SIZE(events), timeout);
+        if (k->chores && (n == 0 || clock_mono_ns() - k->st.started_mono_ns > PATIENCE_NS))
+            on_idle(k);
         exits_first(events, n);
         for (int i = 0; i < n && k->state != ST_DONE; i++)
             dispatch(k, events[i].data.u64);

@@ -18,7 +18,7 @@ run: ## install what is missing, build, and run a command under nacre (CMD='...'
 	@scripts/build.sh $(BUILD)
 	@scripts/demo.sh $(BUILD)
 
-test: ## install what tests need, and run them (about seven minutes)
+test: ## install what tests need, and run them (about eight minutes)
 	@scripts/deps.sh build test
 	@scripts/test.sh
 

@@ -63,7 +63,8 @@ int acp_child_start(char **argv, struct acp_child *ret)
     return r;
 }
 
-int acp_child_await(const struct acp_child *c, int64_t ms)
+/* Waits up to that long for its exit: 0, or -ETIMEDOUT. */
+static int await(const struct acp_child *c, int64_t ms)
 {
     struct pollfd poller = {.fd = c->pidfd, .events = POLLIN};
     return RETRY(poll(&poller, 1, (int)ms)) > 0 ? 0 : -ETIMEDOUT;
@@ -73,9 +74,9 @@ int acp_child_end(struct acp_child *c, int64_t grace_ms)
 {
     int status = 0;
     close_fd(&c->in);
-    if (acp_child_await(c, grace_ms) < 0 && c->pidfd >= 0)
+    if (await(c, grace_ms) < 0 && c->pidfd >= 0)
         sys_pidfd_send_signal(c->pidfd, SIGTERM);
-    if (acp_child_await(c, grace_ms) < 0)
+    if (await(c, grace_ms) < 0)
         kill(c->pid, SIGKILL);
     RETRY(waitpid(c->pid, &status, 0));
     close_fd(&c->out);

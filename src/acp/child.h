@@ -15,9 +15,6 @@ struct acp_child {
 /* Starts the program, found in PATH; stderr is ours. Signals are as in a new login. 0 or -errno. */
 int acp_child_start(char **argv, struct acp_child *ret);
 
-/* Waits up to that long for its exit: 0, or -ETIMEDOUT. */
-int acp_child_await(const struct acp_child *c, int64_t ms);
-
 /* Ends it: closes its stdin, after grace_ms SIGTERM, after as much again SIGKILL. Returns its wait
  * status, and closes everything. */
 int acp_child_end(struct acp_child *c, int64_t grace_ms);

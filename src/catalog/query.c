@@ -70,11 +70,6 @@ bool query_row(struct query *q)
     return rc == SQLITE_ROW;
 }
 
-bool query_is_null(struct query *q, int column)
-{
-    return sqlite3_column_type(q->stmt, column) == SQLITE_NULL;
-}
-
 int64_t query_get_int(struct query *q, int column)
 {
     return sqlite3_column_int64(q->stmt, column);

@@ -34,7 +34,6 @@ void query_text_cut(struct query *q, const char *text, size_t size);
 
 /* True for each row. */
 bool query_row(struct query *q);
-bool query_is_null(struct query *q, int column);
 int64_t query_get_int(struct query *q, int column);
 const char *query_get_text(struct query *q, int column); /* "" for NULL; until the next row */
 nacre_id query_get_id(struct query *q, int column);      /* zeros if it is none */

@@ -10,7 +10,8 @@
 
 #define SECONDS_MAX INT64_C(1000000000)
 
-int64_t parse_seconds(const char *text)
+/* Milliseconds from decimal seconds such as "1.5"; below 0 if text is anything else. */
+static int64_t parse_seconds(const char *text)
 {
     uint64_t ms;
     return number_parse_scaled(text, strlen(text), 1000, SECONDS_MAX * 1000, &ms) ? (int64_t)ms

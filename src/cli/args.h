@@ -16,7 +16,4 @@ struct args {
 int cli_args_parse(const struct verb *verb, int argc, char **argv, struct args *ret);
 void cli_args_done(const struct verb *verb, struct args *args);
 
-/* Milliseconds from decimal seconds such as "1.5"; below 0 if text is anything else. */
-int64_t parse_seconds(const char *text);
-
 #endif

@@ -25,8 +25,7 @@ struct books_owner {
 struct books *books_new(const struct books_owner *owner);
 void books_free(struct books *b, bool forked);
 
-/* The catalog of a home, for reading; for writing, with this session's row in it. NACRE_ENOTFOUND
- * if there are no runs yet. */
+/* The catalog of a home, for reading; for writing, with this session's row in it. */
 int books_open(struct books *b, const char *home, bool write, struct catalog **ret_catalog,
                nacre_error *err);
 

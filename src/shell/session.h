@@ -65,7 +65,7 @@ int session_check(const nacre_session *s, nacre_error *err);
 int session_unsupported(const nacre_session *s, const char *what, nacre_error *err);
 
 /* The catalog of the home, for reading, or with this session in it for writing. NACRE_ENOTFOUND if
- * there is none and it would only be read; NACRE_EUNSUPPORTED if the backend has no home. */
+ * there is no home yet; NACRE_EUNSUPPORTED if the backend has none. */
 int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, nacre_error *err);
 
 /* Whether there is one. Without, whatever is read of it is made from all run directories anew. */

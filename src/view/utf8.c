@@ -114,16 +114,3 @@ int utf8_clean(struct buf *b, const char *s, size_t size)
     }
     return 0;
 }
-
-size_t utf8_clean_size(const char *s, size_t size)
-{
-    size_t sum = 0;
-    while (size > 0) {
-        size_t invalid;
-        size_t valid = valid_run(s, size, &invalid);
-        sum += valid + (invalid > 0 ? strlen(UTF8_REPLACEMENT) : 0);
-        s += valid + invalid;
-        size -= valid + invalid;
-    }
-    return sum;
-}

@@ -34,7 +34,4 @@ bool utf8_is_valid(const char *s, size_t size);
 /* Appends text with its invalid parts replaced, an unfinished last character among them. */
 int utf8_clean(struct buf *b, const char *s, size_t size);
 
-/* The number of bytes that utf8_clean() would append. */
-size_t utf8_clean_size(const char *s, size_t size);
-
 #endif

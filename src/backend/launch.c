@@ -130,6 +130,8 @@ int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre
 void launched_drop(struct launched *launched)
 {
     close_fd(&launched->sock);
+    close_fd(&launched->word);
+    close_fd(&launched->next);
 }
 
 static int say_hello(struct launcher *l, const struct launched *launched)
@@ -170,7 +172,7 @@ static int execute(const struct launcher *l, int sock)
 static int launch(struct launcher *l, const struct identity *identity,
                   struct launched *ret_launched, nacre_error *err)
 {
-    struct launched launched = {.identity = *identity};
+    struct launched launched = {.identity = *identity, .word = -EBADF, .next = -EBADF};
     int pair[2];
     int r = sock_pair(pair);
     if (r < 0)
@@ -188,8 +190,12 @@ static int launch(struct launcher *l, const struct identity *identity,
     return 0;
 }
 
+/* A keeper may be ready again after its first run. */
 static void adopt(struct launcher *l, pid_t pid)
 {
+    for (size_t i = 0; i < l->adopted_count; i++)
+        if (l->adopted[i] == pid)
+            return;
     if (l->adopted_count == l->adopted_cap) {
         size_t cap = l->adopted_cap ? l->adopted_cap * 2 : 16;
         pid_t *list = realloc(l->adopted, cap * sizeof *list);
@@ -226,17 +232,36 @@ static void dismiss(struct launcher *l, struct launched *launched)
     launched_drop(launched);
 }
 
+static ssize_t receive_ready(struct launched *launched, struct wire_ready *ret_ready)
+{
+    int fds[2] = {-EBADF, -EBADF};
+    ssize_t n =
+        sock_recv(launched->sock, ret_ready, sizeof *ret_ready, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
+    launched->word = fds[0];
+    launched->next = fds[1];
+    return n;
+}
+
+/* Its maker has other things to do first, unless somebody waits. */
+static void hurry(const struct launched *launched)
+{
+    struct wire_head word = {.type = WIRE_HURRY, .format = RUN_FORMAT};
+    sock_send(launched->sock, &word, sizeof word, NULL, 0, MSG_DONTWAIT);
+}
+
 /* Waits for the keeper's word that everything is prepared. */
 static int await_ready(struct launcher *l, struct launched *launched, nacre_error *err)
 {
     struct wire_ready ready = {0};
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
     int64_t deadline = clock_deadline(READY_MS);
-    ssize_t got;
-    while ((got = sock_recv(launched->sock, &ready, sizeof ready, NULL, 0, MSG_DONTWAIT)) ==
-               -EAGAIN &&
-           clock_left_ms(deadline) != 0)
+    ssize_t got = receive_ready(launched, &ready);
+    if (got == -EAGAIN)
+        hurry(launched);
+    while (got == -EAGAIN && clock_left_ms(deadline) != 0) {
         poll(&poller, 1, clock_left_ms(deadline));
+        got = receive_ready(launched, &ready);
+    }
     /* One of another format may say more than we can take; its head is enough to tell. */
     bool heard = got == -EMSGSIZE || got >= (ssize_t)sizeof ready.head;
     if (!heard || ready.head.type != WIRE_READY)
@@ -255,6 +280,8 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
         return err_sys(err,
                        ready.error == EMFILE || ready.error == ENFILE ? NACRE_ELIMIT : NACRE_EIO,
                        ready.error, "prepare", "the keeper cannot prepare a run directory");
+    if (launched->word < 0)
+        return err_sys(err, NACRE_ELIMIT, EMFILE, "keeper", "no descriptor left for a start");
     return 0;
 }
 
@@ -311,9 +338,10 @@ bool launcher_wants_warm(struct launcher *l)
     return wants;
 }
 
-void launcher_keep(struct launcher *l, const struct launched *of, int sock)
+void launcher_keep(struct launcher *l, struct launched *of)
 {
-    struct launched successor = {.sock = sock, .identity = of->identity};
+    struct launched successor = {
+        .sock = TAKE_FD(of->next), .word = -EBADF, .next = -EBADF, .identity = of->identity};
     pthread_mutex_lock(&l->lock);
     bool room = !l->have_warm && l->line[1] >= 0;
     if (room) {
@@ -360,7 +388,7 @@ void launcher_free(struct launcher *l)
     if (!l)
         return;
     if (l->have_warm)
-        close_fd(&l->warm.sock);
+        launched_drop(&l->warm);
     close_fd(&l->line[0]);
     close_fd(&l->line[1]);
     close_fd(&l->pidfd);

@@ -1,7 +1,8 @@
 /*
  * Launching keepers. One is kept warm: executed, with its run directory made and its child
  * waiting, so that starting a command costs little more than the command itself. It is made by
- * the keeper before it while a command runs, never before the first one.
+ * the keeper before it when its command is over or has run for a while, or when it is wanted; never
+ * before the first one.
  */
 #ifndef NACRE_BACKEND_LAUNCH_H
 #define NACRE_BACKEND_LAUNCH_H
@@ -38,6 +39,8 @@ struct launched {
     nacre_id id;            /* of its run; known once it is ready */
     struct proc_ref keeper; /* likewise */
     int sock;
+    int word; /* tells what becomes of the start (struct wire_started); once it is ready */
+    int next; /* the socket of the keeper after it; likewise, if a descriptor was left */
     struct identity identity;
 };
 
@@ -58,8 +61,8 @@ int launcher_line(const struct launcher *l);
 /* Whether the keeper that is about to start something should make a successor. */
 bool launcher_wants_warm(struct launcher *l);
 
-/* Keeps the successor of a keeper for the next start. Consumes sock. Thread-safe. */
-void launcher_keep(struct launcher *l, const struct launched *of, int sock);
+/* Keeps the successor of a keeper, which was asked for one, for the next start. Thread-safe. */
+void launcher_keep(struct launcher *l, struct launched *of);
 
 /* Where the host adopts orphans: reaps keepers that have left; waits up to that long for all. */
 void launcher_reap(struct launcher *l, int wait_ms);

@@ -10,6 +10,7 @@
 #include "backend/local_parts.h"
 #include "backend/local_watch.h"
 #include "backend/sweep.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "sys/fd.h"
@@ -86,10 +87,11 @@ static int start_error(const struct wire_started *started, const struct buf *spe
                    spec->data + (chdir ? head->cwd : head->program));
 }
 
-/* The command may stop its keeper before that has said that it started. */
-static int await_word(const struct launched *launched)
+/* The last word of a start, at its end; false if there was none. Whoever may stop a keeper may stop
+ * it before there is a command. */
+static bool hear_word(const struct launched *launched, struct wire_started *ret_word)
 {
-    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    struct pollfd poller = {.fd = launched->word};
     int n = 0;
     for (int i = 0; i < STARTED_TRIES && n == 0; i++) {
         n = RETRY(poll(&poller, 1, STARTED_MS));
@@ -98,38 +100,53 @@ static int await_word(const struct launched *launched)
     }
     if (n == 0)
         proc_kill(&launched->keeper, SIGKILL);
-    return n;
+    bool heard = false;
+    while (n > 0 && RETRY(read(launched->word, ret_word, sizeof *ret_word)) == sizeof *ret_word)
+        heard = true;
+    return heard;
 }
 
-static int await_started(struct local *l, const struct launched *launched, const struct buf *spec,
+/* A start that failed leaves nothing behind: its keeper sees to that before it goes. */
+static void await_leave(const struct launched *launched)
+{
+    char byte;
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    int64_t deadline = clock_deadline(STARTED_MS);
+    while (RETRY(poll(&poller, 1, clock_left_ms(deadline))) > 0 &&
+           sock_recv(launched->sock, &byte, sizeof byte, NULL, 0, MSG_DONTWAIT) > 0)
+        ;
+}
+
+static int await_started(struct local *l, struct launched *launched, const struct buf *spec,
                          nacre_error *err)
 {
     struct wire_started started = {0};
-    int successor = -EBADF;
-    ssize_t n = await_word(launched);
-    if (n > 0)
-        n = sock_recv(launched->sock, &started, sizeof started, &successor, 1, MSG_DONTWAIT);
-    if (successor >= 0)
-        launcher_keep(l->launcher, launched, successor);
-    if (n != sizeof started || started.head.type != WIRE_STARTED)
+    const struct spec_head *head = (const void *)spec->data;
+    bool heard = hear_word(launched, &started);
+    close_fd(&launched->word);
+    if (head->successor)
+        launcher_keep(l->launcher, launched);
+    close_fd(&launched->next);
+    if (!heard)
         return find_out(l, &launched->id) == 0
                    ? 0
                    : err_set(err, NACRE_EBACKEND,
                              "the keeper vanished before the command was started");
-    if (started.stage != STAGE_NONE)
-        return start_error(&started, spec, err);
-    return 0;
+    if (started.stage == STAGE_NONE)
+        return 0;
+    await_leave(launched);
+    return start_error(&started, spec, err);
 }
 
 /* Everything between a ready keeper and a running command. */
-static int start_on(struct local *l, const struct launched *launched, struct compose *c,
-                    const char *cwd, int input, struct buf *spec, nacre_error *err)
+static int start_on(struct local *l, struct launched *launched, struct compose *c, const char *cwd,
+                    int input, struct buf *spec, nacre_error *err)
 {
     char run_path[PATH_MAX + NACRE_ID_DIGITS + 8];
     snprintf(run_path, sizeof run_path, "%s/runs/%s", l->home.path,
              nacre_id_format(&launched->id).s);
     c->run_path = run_path;
-    c->successor = !l->single && launcher_wants_warm(l->launcher);
+    c->successor = !l->single && launched->next >= 0 && launcher_wants_warm(l->launcher);
     int r = compose_spec(c, &launched->id, cwd, spec, err);
     if (r < 0)
         return r;

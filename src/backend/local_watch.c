@@ -177,6 +177,8 @@ static int listen_to_keeper(struct local_watch *w, nacre_error *err)
             w->state = event.state;
             w->known = true;
         }
+        if (w->known && state_is_final(&w->state))
+            break;
     }
     return 0;
 }

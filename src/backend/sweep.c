@@ -216,11 +216,16 @@ void sweep_wake(const struct run_state *state)
 int sweep_by_force(const struct run *run, struct run_state *ret_state, nacre_error *err)
 {
     struct run_state state;
+    int held = lock_held(run->state_fd);
     int r = run_read_state(run, &state, err);
     if (r < 0)
         return r;
+    if (state_is_final(&state)) {
+        *ret_state = state;
+        return 0;
+    }
     struct proc_ref keeper = {.pid = state.keeper_pid, .start = state.keeper_start};
-    if (lock_held(run->state_fd) == 0 && proc_alive(&keeper))
+    if (held == 0 && proc_alive(&keeper))
         return err_set(err, NACRE_EBUSY,
                        "the directory of shell %s is a copy; its keeper is not here",
                        nacre_id_short(&run->id).s);

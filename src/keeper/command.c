@@ -1,18 +1,21 @@
 /*
  * Starting the command. A stand-in is there before anybody asks: a child that shares our memory,
- * already in its session, cgroup and streams. It hears the go itself, does what the spec says, and
- * becomes the command, while we sleep; its exec closes a pipe, and then it is our turn. What goes
- * wrong it leaves in a shared page. Where memory cannot be shared we hear the go ourselves and
- * fork.
+ * already in its session, cgroup and streams. It hears the go itself, does what the spec says,
+ * writes down what begins, and becomes the command; the library hears of it by a pipe that the exec
+ * closes. We sleep meanwhile: whatever wakes us next, we first look what has become of it. Where
+ * memory cannot be shared we hear the go ourselves and fork.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +69,13 @@ static struct plan {
     bool preload; /* let it through */
 } plan;
 
+/* The child's ends of everything, as it knows them: ours may be closed already. */
+static struct {
+    int stream[2];
+    int in;
+    int word;
+} ends;
+
 static const char *after_prefix(const char *entry, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -91,12 +101,12 @@ static void add_all(struct strings *strings, const char *s, uint32_t count)
 }
 
 /* Puts our preload in front of whatever the environment already asks for. */
-static bool add_preload(const struct keeper *k, const struct spec *spec, struct strings *env)
+static void add_preload(const struct keeper *k, const struct spec *spec, struct strings *env)
 {
     const char *theirs = NULL;
     size_t slot = env->count;
     if (k->text_fd < 0 || !spec->head->preload)
-        return false;
+        return;
     for (size_t i = 0; i < env->count; i++) {
         const char *value = after_prefix(env->list[i], "LD_PRELOAD=");
         if (value) {
@@ -111,13 +121,13 @@ static bool add_preload(const struct keeper *k, const struct spec *spec, struct 
                      spec_string(spec, spec->head->run_path));
     if (n < 0 || (size_t)n >= sizeof space.preload_entry || m < 0 ||
         (size_t)m >= sizeof space.run_entry)
-        return false;
+        return;
     if (slot == env->count)
         add(env, space.preload_entry);
     else
         env->list[slot] = space.preload_entry;
     add(env, space.run_entry);
-    return true;
+    plan.preload = true;
 }
 
 /* A text that is too long for a variable goes through memory that the shell reads as fd 3. */
@@ -163,8 +173,8 @@ static int lay_out(const struct keeper *k)
     bool is_shell = head->kind != SPEC_ARGV;
     bool is_long = is_shell && head->text_size > TEXT_ENV_MAX;
     add_all(&env, spec_string(spec, head->env), head->envc);
-    plan.preload = is_shell && add_preload(k, spec, &env);
     if (is_shell) {
+        add_preload(k, spec, &env);
         shell_arguments(spec, is_long, &argv);
         /* The text stands behind its variable's name in the spec. */
         add(&env, is_long ? "NACRE_COMMAND_FD=3"
@@ -204,7 +214,10 @@ static struct start_result hear(struct keeper *k)
 {
     int fds[2];
     plan = (struct plan){.input = -EBADF, .text = -EBADF};
-    ssize_t n = sock_recv(k->launch_fd, &space.go, sizeof space.go, fds, 2, 0);
+    ssize_t n;
+    do
+        n = sock_recv(k->launch_fd, &space.go, sizeof space.go, fds, 2, 0);
+    while (n > 0 && space.go.head.type == WIRE_HURRY);
     if (n < (ssize_t)offsetof(struct wire_go, spec) || space.go.head.type != WIRE_GO)
         return (struct start_result){0};
     plan.input = space.go.has_input ? fds[0] : -EBADF;
@@ -219,12 +232,38 @@ static struct start_result hear(struct keeper *k)
     return r < 0 ? failed(STAGE_EXEC, -r) : (struct start_result){.heard = true};
 }
 
+/* Tells the library. */
+static void say(enum wire_stage stage, int error)
+{
+    struct wire_started word = {.stage = stage, .error = error};
+    (void)fd_write_all(ends.word, &word, sizeof word);
+}
+
+static void note_start(struct keeper *k, pid_t pid)
+{
+    k->st.main_pid = pid;
+    k->st.phase = PHASE_RUN;
+    k->st.kept = k->spec.lifetime == NACRE_LIFE_KEEP;
+    k->st.background = k->spec.background;
+    k->st.fleeting = k->spec.fleeting;
+}
+
+void start_set_alarm(const struct keeper *k)
+{
+    int64_t ms = QUIET_NS / NS_PER_MS;
+    if (k->spec.timeout_ms > 0)
+        ms = MIN(ms, k->spec.timeout_ms);
+    struct itimerspec once = {.it_value.tv_nsec = ms * NS_PER_MS};
+    timerfd_settime(k->alarm_fd, 0, &once, NULL);
+}
+
 /* --- In the child, which never returns. --------------------------------------------------------
  */
 
 static _Noreturn void give_up(const struct keeper *k, enum wire_stage stage, int error)
 {
     *k->result = failed(stage, error);
+    say(stage, error);
     sys_exit(127);
 }
 
@@ -238,7 +277,7 @@ static void take_place(const struct keeper *k, pid_t parent, bool outside)
         sys_exit(127);
     if (outside && fd_poke_at(k->cgroup_fd, "cgroup.procs", "0") < 0)
         k->result->outside = true;
-    if (dup2(k->child_fd[0], STDOUT_FILENO) < 0 || dup2(k->child_fd[1], STDERR_FILENO) < 0)
+    if (dup2(ends.stream[0], STDOUT_FILENO) < 0 || dup2(ends.stream[1], STDERR_FILENO) < 0)
         give_up(k, STAGE_PREPARE, errno);
     fd_cloexec_from(3);
 }
@@ -260,7 +299,7 @@ static void take_over(const struct keeper *k)
 /* Everything of ours is closed by the exec; only what is let through here stays. */
 static void let_through(const struct keeper *k)
 {
-    int input = k->spec.input == NACRE_STDIN_PIPE ? k->child_in : plan.input;
+    int input = k->spec.input == NACRE_STDIN_PIPE ? ends.in : plan.input;
     if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
         give_up(k, STAGE_STDIN, errno);
     if (plan.preload && dup2(k->text_fd, PRELOAD_FD) == PRELOAD_FD)
@@ -269,14 +308,24 @@ static void let_through(const struct keeper *k)
         give_up(k, STAGE_EXEC, errno);
 }
 
-static _Noreturn void become(const struct keeper *k)
+static void prepare(const struct keeper *k)
 {
-    sigset_t none;
-    sigemptyset(&none);
     if (chdir(plan.cwd) < 0)
         give_up(k, STAGE_CHDIR, errno);
     take_over(k);
     let_through(k);
+}
+
+/* The command may end its keeper at once, so what begins is written down before. The run has its
+ * spec, unless the disk is full; it runs all the same. */
+static _Noreturn void become(struct keeper *k)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    note_start(k, getpid());
+    (void)fd_pwrite_all(k->spec_fd, plan.spec.head, plan.spec.size, 0);
+    state_write(k->state_fd, &k->st);
+    say(STAGE_NONE, 0);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(plan.program, plan.argv, plan.env);
     give_up(k, STAGE_EXEC, errno);
@@ -296,28 +345,59 @@ static void stand_in(void *argument)
     struct start_result result = hear(k);
     result.outside = k->result->outside;
     *k->result = result;
-    if (!result.heard || result.stage != STAGE_NONE)
+    if (!result.heard)
         sys_exit(127);
+    if (result.stage != STAGE_NONE)
+        give_up(k, result.stage, result.error);
+    prepare(k);
+    start_set_alarm(k);
     become(k);
 }
 
 /* --- In the keeper. ----------------------------------------------------------------------------
  */
 
-bool start_stand_in(struct keeper *k)
+static void make_stand_in(struct keeper *k)
 {
     static struct stand_in self;
-    int pipe[2];
-    explicit_bzero(&space, sizeof space); /* takes the page faults ahead of time */
-    if (!BIRTH_SHARES || fd_pipe(pipe) < 0)
-        return false;
+    if (!BIRTH_SHARES)
+        return;
+    k->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (k->alarm_fd < 0)
+        return;
     self = (struct stand_in){.k = k, .parent = getpid()};
-    k->main = birth(k->cgroup_fd, stand_in, &self, &self.outside);
-    close(pipe[1]);
-    if (k->main < 0)
-        close_fd(&pipe[0]);
+    loop_add(k, k->alarm_fd, EPOLLIN, TAG_ALARM, 0);
+    pid_t pid = birth(k->cgroup_fd, stand_in, &self, &self.outside);
+    k->main = MAX(pid, 0);
+}
+
+static void close_child_ends(struct keeper *k)
+{
+    close_fd(&k->child_fd[0]);
+    close_fd(&k->child_fd[1]);
+    close_fd(&k->child_in);
+    close_fd(&k->word_fd);
+}
+
+int start_prepare(struct keeper *k)
+{
+    int pipe[2];
+    int r = fd_pipe(pipe);
+    if (r < 0)
+        return r;
     k->born_fd = pipe[0];
-    return k->main > 0;
+    k->word_fd = pipe[1];
+    ends.stream[0] = k->child_fd[0];
+    ends.stream[1] = k->child_fd[1];
+    ends.in = k->child_in;
+    ends.word = k->word_fd;
+    explicit_bzero(&space, sizeof space); /* takes the page faults ahead of time */
+    make_stand_in(k);
+    if (k->main > 0)
+        close_child_ends(k);
+    else
+        loop_add(k, k->launch_fd, EPOLLIN, TAG_LAUNCH, 0);
+    return 0;
 }
 
 void start_dismiss(struct keeper *k)
@@ -329,49 +409,59 @@ void start_dismiss(struct keeper *k)
     k->main = 0;
 }
 
-/* The run has its spec, unless the disk is full; it runs all the same. */
-static struct start_result conclude(struct keeper *k)
+void start_forget(struct keeper *k)
 {
-    struct start_result result = *k->result;
-    bool started = result.heard && result.stage == STAGE_NONE;
-    if (started)
-        (void)fd_pwrite_all(k->spec_fd, plan.spec.head, plan.spec.size, 0);
-    else
-        start_dismiss(k);
-    if (k->spec.input != NACRE_STDIN_PIPE)
-        close_fd(&k->in_fd);
-    close_fd(&k->child_in);
     const struct spec_head *head = plan.spec.head;
     size_t count = head ? (size_t)head->argc + head->envc + (size_t)EXTRA_ENTRIES * 2 : 0;
     if (plan.argv && count > POINTERS)
         munmap(plan.argv, count * sizeof(char *));
     if (head && head != (const void *)space.go.spec)
         spec_unmap(&plan.spec);
+    plan = (struct plan){.input = -EBADF, .text = -EBADF};
     madvise(&space, sizeof space, MADV_DONTNEED);
     birth_over();
-    return result;
+    close_fd(&k->spec_fd);
+    loop_close(k, &k->born_fd);
+    loop_close(k, &k->alarm_fd);
 }
 
 struct start_result start_born(struct keeper *k)
 {
-    loop_close(k, &k->born_fd);
-    return conclude(k);
+    struct pollfd poller = {.fd = k->born_fd};
+    if (k->main <= 0 || poll(&poller, 1, 0) <= 0)
+        return (struct start_result){.waits = true};
+    return *k->result;
+}
+
+/* The child has written the state from a copy of our memory. */
+static void catch_up(struct keeper *k)
+{
+    struct run_state written;
+    note_start(k, k->main);
+    if (state_read(k->state_fd, &written) == 0)
+        k->st.generation = written.generation;
 }
 
 struct start_result start_by_fork(struct keeper *k)
 {
     pid_t parent = getpid();
     *k->result = hear(k);
-    if (!k->result->heard || k->result->stage != STAGE_NONE)
-        return *k->result;
-    k->main = birth_copy();
-    if (k->main == 0) {
-        take_place(k, parent, k->cgroup_fd >= 0);
-        become(k);
+    if (k->result->heard && k->result->stage == STAGE_NONE) {
+        k->main = birth_copy();
+        if (k->main == 0) {
+            take_place(k, parent, k->cgroup_fd >= 0);
+            prepare(k);
+            become(k);
+        }
+        if (k->main < 0)
+            *k->result = failed(STAGE_PREPARE, -k->main);
     }
-    if (k->main < 0)
-        *k->result = failed(STAGE_PREPARE, -k->main);
+    if (k->result->stage != STAGE_NONE && k->main <= 0)
+        say(k->result->stage, k->result->error);
+    else if (k->result->heard && k->result->stage == STAGE_NONE)
+        catch_up(k);
     close_fd(&plan.input);
     close_fd(&plan.text);
-    return conclude(k);
+    close_child_ends(k); /* and so says what has happened */
+    return *k->result;
 }

@@ -41,19 +41,30 @@ static void send_to(struct keeper *k, struct conn *c, const void *message, size_
         drop(k, c);
 }
 
-struct conn *ctl_add(struct keeper *k, int fd, bool watching)
+struct conn *ctl_place(struct keeper *k, int fd, bool watching)
 {
-    for (uint32_t i = 0; i < CONN_MAX; i++) {
-        struct conn *c = &k->conns[i];
+    for (struct conn *c = k->conns; c < k->conns + CONN_MAX; c++) {
         if (c->fd >= 0)
             continue;
         c->fd = fd;
         c->watching = watching;
-        loop_add(k, fd, EPOLLIN, TAG_CONN, i);
         return c;
     }
     close(fd);
     return NULL;
+}
+
+void ctl_listen(struct keeper *k, const struct conn *c)
+{
+    if (c && c->fd >= 0)
+        loop_add(k, c->fd, EPOLLIN, TAG_CONN, (uint32_t)(c - k->conns));
+}
+
+struct conn *ctl_add(struct keeper *k, int fd, bool watching)
+{
+    struct conn *c = ctl_place(k, fd, watching);
+    ctl_listen(k, c);
+    return c;
 }
 
 /* When all places are taken a mere listener has to go; it reads the state instead. */

@@ -163,7 +163,9 @@ void drain_now(struct keeper *k)
 {
     for (int stream = 0; stream < 2; stream++) {
         int pending = 0;
-        if (k->out_fd[stream] >= 0 && ioctl(k->out_fd[stream], FIONREAD, &pending) < 0)
+        if (k->out_fd[stream] < 0 || pull(k, stream) <= 0)
+            continue;
+        if (ioctl(k->out_fd[stream], FIONREAD, &pending) < 0)
             pending = 0;
         int64_t left = pending;
         /* One read more than is pending finds the end of file, if it is there. */

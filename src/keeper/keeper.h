@@ -28,16 +28,16 @@
 #include "sys/host.h"
 #include "sys/proc.h"
 
-#define NEVER       INT64_MAX
-#define CONN_MAX    64
-#define SETTLE_NS   (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
-#define PROOF_NS    (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
-#define SWEEP_NS    (INT64_C(5) * 1000000)    /* between two looks for what still forks */
-#define LOOK_NS     (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
-#define PATIENCE_NS (INT64_C(5) * 1000000)    /* chores wait this long for an idle moment */
-#define PUBLISH_NS  (INT64_C(1) * 1000000)    /* readers learn of output this often */
-#define OWNER_NS    (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
-#define TREE_MAX    8192
+#define NEVER      INT64_MAX
+#define CONN_MAX   64
+#define SETTLE_NS  (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
+#define PROOF_NS   (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
+#define SWEEP_NS   (INT64_C(5) * 1000000)    /* between two looks for what still forks */
+#define LOOK_NS    (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
+#define QUIET_NS   (INT64_C(4) * 1000000)    /* a command is left alone that long; see on_quiet() */
+#define PUBLISH_NS (INT64_C(1) * 1000000)    /* readers learn of output this often */
+#define OWNER_NS   (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
+#define TREE_MAX   8192
 
 /* States and events of the machine; machine.c has the table. */
 enum keeper_state {
@@ -81,6 +81,7 @@ struct kill_order {
 
 /* What became of a start. */
 struct start_result {
+    bool waits;            /* nothing yet */
     bool heard;            /* there was a go */
     enum wire_stage stage; /* STAGE_NONE = the child is the command now */
     int error;
@@ -101,7 +102,7 @@ struct keeper {
     int epoll_fd;
     int signal_fd;
     int launch_fd;
-    int successor_fd; /* the promised successor's end of its socket */
+    int next_fd; /* the socket of the keeper after us, which is ours to make */
     int runs_fd;
     int dir_fd;
     int state_fd;
@@ -115,14 +116,16 @@ struct keeper {
     int ended_fd[2];             /* the same at their end, still to be closed */
     int in_fd;                   /* write end of its stdin */
     int child_in;                /* read end, until it has it */
-    int born_fd;                 /* readable when the stand-in has become something */
+    int word_fd;                 /* the child says on it what becomes of it; see run/wire.h */
+    int born_fd;                 /* its other end */
+    int alarm_fd;                /* wakes us when the command has been left alone long enough */
     int child_fd[2];             /* the command's ends, until it has them */
     struct start_result *result; /* a page shared with the child */
     pid_t main;
     struct proc_ref member; /* of the group tier: the last one of the group that was seen alive */
     bool main_reaped;
     bool proc_ours; /* /proc shows our pids */
-    bool chores;    /* something is left to do after a start, when there is time */
+    bool hurried;   /* the keeper after us is wanted at once */
     bool reborn;    /* this process is the successor now */
     uint64_t turns;
     struct conn *pacer; /* whose reading the command is held to, or NULL */
@@ -131,7 +134,8 @@ struct keeper {
     bool bell_due;      /* the session has something to hear */
 
     struct kill_order order;
-    int64_t deadline_at; /* monotonic ns, or NEVER */
+    int64_t quiet_at; /* monotonic ns, or NEVER: what nobody waits for is done then */
+    int64_t deadline_at;
     int64_t grace_at;
     int64_t proof_at;
     int64_t sweep_at;
@@ -150,24 +154,35 @@ void setup_undo(struct keeper *k, bool all);
 /* Does without the cgroup. */
 void setup_leave_cgroup(struct keeper *k);
 
-/* command.c: has a child wait for the go; false if we have to do that ourselves. */
-bool start_stand_in(struct keeper *k);
+/* command.c: has a child wait for the go; k->main is 0 if we have to do that ourselves. */
+int start_prepare(struct keeper *k);
 /* There will be no go: the stand-in, whatever it has become, is ended and reaped. */
 void start_dismiss(struct keeper *k);
-/* The stand-in has executed, or is gone. */
+/* Wakes us when a command that begins now has lasted for a while. */
+void start_set_alarm(const struct keeper *k);
+/* What has become of the stand-in. */
 struct start_result start_born(struct keeper *k);
 /* Hears the go, which is there, and starts what it says. */
 struct start_result start_by_fork(struct keeper *k);
+/* Gives back what only a start needs. */
+void start_forget(struct keeper *k);
 
 /* launch.c */
 int launch_hello(struct keeper *k);
-void launch_ready(struct keeper *k, int error);
+/* 0, or the error: that of before, or another. */
+int launch_ready(struct keeper *k, int error);
 /* Looks whether the stand-in has become something, and goes on from there. */
 void launch_born(struct keeper *k);
+/* The stand-in has had its time; if it is not done, we look again. */
+void launch_alarm(struct keeper *k);
 /* The go is there, and nobody to hear it but us. */
 void launch_go(struct keeper *k);
-/* Makes the successor that was promised, if one was; in it, k->reborn is set. */
+/* Makes the keeper after us, if one is wanted; in it, k->reborn is set. */
 void launch_successor(struct keeper *k);
+/* All is done here: we are the keeper after us ourselves, if one is wanted. */
+void launch_again(struct keeper *k);
+/* The library wants it now, or not at all. */
+void launch_next(struct keeper *k);
 
 /* machine.c */
 void machine_event(struct keeper *k, enum keeper_event event);
@@ -207,7 +222,9 @@ void owner_look(struct keeper *k);
 /* From now on its end is not ours. */
 void outlive_owner(struct keeper *k);
 
-/* ctl.c */
+/* ctl.c: a connection is placed, to be spoken to, and then listened to. */
+struct conn *ctl_place(struct keeper *k, int fd, bool watching);
+void ctl_listen(struct keeper *k, const struct conn *c);
 struct conn *ctl_add(struct keeper *k, int fd, bool watching);
 void ctl_accept(struct keeper *k);
 void ctl_readable(struct keeper *k, struct conn *c);
@@ -227,6 +244,8 @@ enum tag {
     TAG_LISTEN,
     TAG_LAUNCH,
     TAG_BORN,
+    TAG_NEXT,
+    TAG_ALARM,
     TAG_OWNER,
     TAG_OUT,
     TAG_ERR,

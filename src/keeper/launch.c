@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ int launch_hello(struct keeper *k)
     return hello->head.format == RUN_FORMAT ? 0 : -EPROTO;
 }
 
-void launch_ready(struct keeper *k, int error)
+int launch_ready(struct keeper *k, int error)
 {
     struct wire_ready ready = {
         .head = {.type = WIRE_READY, .format = RUN_FORMAT},
@@ -43,20 +44,25 @@ void launch_ready(struct keeper *k, int error)
         .child_of_host = getppid() == k->hello.host_pid,
         .tier = k->st.tier,
     };
-    sock_send(k->launch_fd, &ready, sizeof ready, NULL, 0, 0);
-}
-
-static void say_started(struct keeper *k, int stage, int error, int successor)
-{
-    struct wire_started started = {
-        .head = {.type = WIRE_STARTED, .format = RUN_FORMAT}, .stage = stage, .error = error};
-    sock_send(k->launch_fd, &started, sizeof started, &successor, successor >= 0, MSG_DONTWAIT);
+    int pair[2];
+    if (ready.error == 0)
+        ready.error = -sock_pair(pair);
+    if (ready.error != 0) {
+        sock_send(k->launch_fd, &ready, sizeof ready, NULL, 0, 0);
+        return -ready.error;
+    }
+    k->next_fd = pair[1];
+    loop_add(k, k->next_fd, EPOLLIN, TAG_NEXT, 0);
+    int fds[] = {k->born_fd, pair[0]};
+    sock_send(k->launch_fd, &ready, sizeof ready, fds, ARRAY_SIZE(fds), 0);
+    close(pair[0]);
+    return 0;
 }
 
 /*
- * The next keeper is a copy of this one, made while the command runs: it costs no exec, and an
- * upgrade of the program changes nothing for a host that is up. It keeps what belongs to the
- * session and forgets all that belongs to the run, the lock above all.
+ * The next keeper is a copy of this one, or this one when it has nothing else to do: it costs no
+ * exec, and an upgrade of the program changes nothing for a host that is up. It keeps what belongs
+ * to the session and forgets all that belongs to the run, the lock above all.
  */
 static void be_reborn(struct keeper *k, int launch_fd)
 {
@@ -92,73 +98,95 @@ static void unshare_pages(struct keeper *k)
 
 void launch_successor(struct keeper *k)
 {
-    int fd = TAKE_FD(k->successor_fd);
-    if (fd >= 0 && sys_fork_sibling() == 0) {
-        be_reborn(k, fd);
+    if (k->next_fd < 0)
+        return;
+    start_forget(k);
+    loop_remove(k, k->next_fd);
+    if (k->spec.successor && sys_fork_sibling() == 0) {
+        be_reborn(k, k->next_fd);
         return;
     }
-    close_fd(&fd);
+    close_fd(&k->next_fd);
     unshare_pages(k);
 }
 
-/* The library gets the successor's socket now; the successor itself is made when we are idle. */
-static void announce_start(struct keeper *k)
+/*
+ * Nothing is left of the run but what its directory says, if it says it all: a reader that finds
+ * the lock free and no end would take a keeper that lives on for a sign of life.
+ */
+void launch_again(struct keeper *k)
 {
-    int pair[2] = {-EBADF, -EBADF};
-    if (k->spec.successor && sock_pair(pair) < 0)
-        pair[0] = pair[1] = -EBADF;
-    say_started(k, STAGE_NONE, 0, pair[0]);
-    close_fd(&pair[0]);
-    k->successor_fd = pair[1];
+    if (k->next_fd < 0 || !k->spec.successor || k->owner_line < 0 ||
+        state_write(k->state_fd, &k->st) < 0)
+        return;
+    start_forget(k);
+    logw_done(&k->log);
+    munmap(k->result, sizeof *k->result);
+    be_reborn(k, k->next_fd);
 }
 
-static void refuse(struct keeper *k, struct start_result result)
+void launch_next(struct keeper *k)
 {
-    machine_event(k, EV_NOT_STARTED);
-    say_started(k, result.stage, result.error, -EBADF);
+    struct wire_head word;
+    if (sock_recv(k->next_fd, &word, sizeof word, NULL, 0, MSG_DONTWAIT) <= 0) {
+        loop_close(k, &k->next_fd);
+    } else if (k->state != ST_WARM) {
+        launch_successor(k);
+    } else {
+        k->hurried = true;
+        loop_add(k, k->born_fd, 0, TAG_BORN, 0);
+    }
 }
 
 static void run_now(struct keeper *k, struct start_result result)
 {
-    close_fd(&k->child_fd[0]);
-    close_fd(&k->child_fd[1]);
-    close_fd(&k->spec_fd);
     k->log.half = MAX(k->spec.quota, LOG_QUOTA_MIN) / 2;
-    k->st.main_pid = k->main;
+    machine_event(k, EV_STARTED);
     if (result.outside) {
         setup_leave_cgroup(k);
         k->st.tier = NACRE_TIER_SUBREAPER;
+        publish(k);
     }
-    machine_event(k, EV_STARTED);
-    announce_start(k);
-    k->chores = true;
-    loop_remove(k, k->launch_fd);
-    fd_set_nonblock(k->launch_fd);
-    struct conn *first = ctl_add(k, TAKE_FD(k->launch_fd), true);
+    k->quiet_at = k->hurried ? 0 : k->st.started_mono_ns + QUIET_NS;
+    struct conn *first = ctl_place(k, TAKE_FD(k->launch_fd), true);
     k->pacer = k->spec.paced ? first : NULL;
-    /* A short command may be over before we hear that it began. */
+    /* A short command is over before we hear that it began, and somebody waits for that. */
     tree_reap(k);
+    if (k->state == ST_DONE)
+        return;
+    ctl_listen(k, first);
+    if (k->spec.input != NACRE_STDIN_PIPE)
+        close_fd(&k->in_fd);
 }
 
 static void launch_outcome(struct keeper *k, struct start_result result)
 {
-    if (!result.heard)
-        machine_event(k, EV_NOT_STARTED);
-    else if (result.stage == STAGE_NONE)
+    if (result.waits)
+        return;
+    if (result.heard && result.stage == STAGE_NONE)
         run_now(k, result);
     else
-        refuse(k, result);
+        machine_event(k, EV_NOT_STARTED);
 }
 
 void launch_born(struct keeper *k)
 {
-    struct pollfd poller = {.fd = k->born_fd, .events = POLLIN};
-    if (k->state == ST_WARM && k->born_fd >= 0 && poll(&poller, 1, 0) > 0)
+    if (k->state == ST_WARM)
         launch_outcome(k, start_born(k));
+}
+
+void launch_alarm(struct keeper *k)
+{
+    if (k->state == ST_WARM)
+        start_set_alarm(k);
+    else
+        loop_close(k, &k->alarm_fd);
 }
 
 void launch_go(struct keeper *k)
 {
-    if (k->state == ST_WARM)
-        launch_outcome(k, start_by_fork(k));
+    if (k->state != ST_WARM)
+        return;
+    loop_remove(k, k->launch_fd);
+    launch_outcome(k, start_by_fork(k));
 }

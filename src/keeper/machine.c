@@ -2,6 +2,7 @@
  * The keeper's states as a table: state × event → action. What does not stand in the table is
  * ignored in that state. The actions set the next state.
  */
+#include <sched.h>
 #include <signal.h>
 
 #include "base/clock.h"
@@ -41,13 +42,10 @@ static void set_outcome(struct keeper *k)
 static void run(struct keeper *k)
 {
     k->state = ST_RUNNING;
-    k->st.phase = PHASE_RUN;
-    k->st.kept = k->spec.lifetime == NACRE_LIFE_KEEP;
-    k->st.background = k->spec.background;
-    k->st.fleeting = k->spec.fleeting;
-    if (k->spec.timeout_ms > 0)
-        k->deadline_at = clock_deadline(k->spec.timeout_ms);
-    publish(k);
+    if (k->spec.timeout_ms > 0) {
+        int64_t at = clock_deadline(k->spec.timeout_ms);
+        k->deadline_at = at == NEVER ? NEVER : at - (clock_mono_ns() - k->st.started_mono_ns);
+    }
 }
 
 static void leave(struct keeper *k)
@@ -84,6 +82,8 @@ static void finish(struct keeper *k)
     k->st.empty_ns = clock_real_ns();
     publish(k);
     ctl_tell_killers(k);
+    /* The scheduler expects us to sleep now and has queued who hears this behind us. */
+    sched_yield();
     setup_undo(k, false);
 }
 
@@ -236,5 +236,6 @@ int64_t machine_kill_ms(const struct keeper *k)
 int64_t machine_next_timer(const struct keeper *k)
 {
     int64_t at = MIN(MIN(k->deadline_at, k->grace_at), MIN(k->proof_at, k->settle_at));
-    return MIN(MIN(at, k->owner_at), MIN(k->sweep_at, k->publish_at));
+    at = MIN(MIN(at, k->owner_at), MIN(k->sweep_at, k->publish_at));
+    return MIN(at, k->quiet_at);
 }

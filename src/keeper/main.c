@@ -39,12 +39,11 @@ void loop_close(struct keeper *k, int *fd)
 
 void forget_descriptors(struct keeper *k)
 {
-    int *fds[] = {&k->epoll_fd,    &k->signal_fd,   &k->launch_fd, &k->successor_fd,
-                  &k->runs_fd,     &k->dir_fd,      &k->state_fd,  &k->spec_fd,
-                  &k->listen_fd,   &k->text_fd,     &k->cgroup_fd, &k->owner_line,
-                  &k->owner_pidfd, &k->out_fd[0],   &k->out_fd[1], &k->in_fd,
-                  &k->child_fd[0], &k->child_fd[1], &k->child_in,  &k->born_fd,
-                  &k->ended_fd[0], &k->ended_fd[1]};
+    int *fds[] = {&k->epoll_fd,    &k->signal_fd,   &k->launch_fd,   &k->next_fd,   &k->runs_fd,
+                  &k->dir_fd,      &k->state_fd,    &k->spec_fd,     &k->listen_fd, &k->text_fd,
+                  &k->cgroup_fd,   &k->owner_line,  &k->owner_pidfd, &k->out_fd[0], &k->out_fd[1],
+                  &k->in_fd,       &k->child_fd[0], &k->child_fd[1], &k->child_in,  &k->born_fd,
+                  &k->ended_fd[0], &k->ended_fd[1], &k->word_fd,     &k->alarm_fd};
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         *fds[i] = -EBADF;
     for (int i = 0; i < CONN_MAX; i++)
@@ -53,7 +52,7 @@ void forget_descriptors(struct keeper *k)
 
 static void no_timers(struct keeper *k)
 {
-    k->deadline_at = k->grace_at = k->proof_at = k->sweep_at = NEVER;
+    k->quiet_at = k->deadline_at = k->grace_at = k->proof_at = k->sweep_at = NEVER;
     k->settle_at = k->publish_at = k->owner_at = NEVER;
 }
 
@@ -132,8 +131,13 @@ static void dispatch(struct keeper *k, uint64_t data)
     case TAG_LAUNCH:
         launch_go(k);
         break;
-    case TAG_BORN:
-        launch_born(k);
+    case TAG_BORN: /* looked at already */
+        break;
+    case TAG_NEXT:
+        launch_next(k);
+        break;
+    case TAG_ALARM:
+        launch_alarm(k);
         break;
     case TAG_OWNER:
         owner_gone(k);
@@ -164,10 +168,13 @@ static void note_main_start(struct keeper *k)
     state_write(k->state_fd, &k->st);
 }
 
-/* Nothing is waiting to be done: the time for what nobody waits for. */
-static void on_idle(struct keeper *k)
+/*
+ * What nobody waits for. Most commands are over in a moment, and all that is done beside them slows
+ * them down: so we sleep through that moment, and do this afterwards, or when it lasts.
+ */
+static void on_quiet(struct keeper *k)
 {
-    k->chores = false;
+    k->quiet_at = NEVER;
     launch_successor(k);
     if (k->reborn)
         return;
@@ -193,10 +200,9 @@ static void loop(struct keeper *k)
 {
     while (k->state != ST_DONE) {
         struct epoll_event events[16];
-        int timeout = k->chores ? 0 : clock_left_ms(machine_next_timer(k));
+        int timeout = clock_left_ms(machine_next_timer(k));
         int n = epoll_wait(k->epoll_fd, events, ARRAY_SIZE(events), timeout);
-        if (k->chores && (n == 0 || clock_mono_ns() - k->st.started_mono_ns > PATIENCE_NS))
-            on_idle(k);
+        launch_born(k);
         exits_first(events, n);
         for (int i = 0; i < n && k->state != ST_DONE; i++)
             dispatch(k, events[i].data.u64);
@@ -204,9 +210,11 @@ static void loop(struct keeper *k)
             machine_timers(k);
             drain_close_ended(k);
         }
+        if (k->state != ST_DONE && clock_mono_ns() >= k->quiet_at)
+            on_quiet(k);
     }
     if (!k->reborn)
-        launch_successor(k);
+        launch_again(k);
 }
 
 /* What is done once; a successor inherits it. */
@@ -228,15 +236,6 @@ static int introduce(struct keeper *k)
     return r;
 }
 
-/* Heard by a stand-in where there can be one. */
-static void await_go(struct keeper *k)
-{
-    if (start_stand_in(k))
-        loop_add(k, k->born_fd, EPOLLIN, TAG_BORN, 0);
-    else
-        loop_add(k, k->launch_fd, EPOLLIN, TAG_LAUNCH, 0);
-}
-
 /* From the preparation of a run to its end. */
 static int keep(struct keeper *k)
 {
@@ -249,8 +248,8 @@ static int keep(struct keeper *k)
         r = watch_everything(k);
     drain_guard(k);
     if (r == 0)
-        await_go(k);
-    launch_ready(k, r);
+        r = start_prepare(k);
+    r = launch_ready(k, r);
     if (r == 0)
         loop(k);
     return r;

@@ -67,6 +67,9 @@ ssize_t logw_pull(struct logw *w, int fd, nacre_stream stream, int64_t now_us);
 /* The ring's memory turned out to be unusable: forget it, count what was in it as dropped. */
 void logw_lose_ring(struct logw *w, int cause);
 
+/* Nothing more will be written: gives its memory back. */
+void logw_done(struct logw *w);
+
 /* Where the ring is mapped, for a fault handler; size 0 = nowhere. */
 size_t logw_ring_size(const struct logw *w);
 

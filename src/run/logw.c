@@ -12,7 +12,7 @@
 #define RING_RETRY_US 1000000
 
 /* Filled by the head's reads and by whatever cannot be read straight into the ring. */
-static char chunk_buf[LOG_CHUNK];
+static _Alignas(4096) char chunk_buf[LOG_CHUNK];
 
 /* The width every 64-bit machine has in one register; wider ones would be taken apart. */
 typedef unsigned char vec __attribute__((vector_size(16)));
@@ -60,6 +60,14 @@ void logw_init(struct logw *w, int dir, int log_fd, int spans_fd, struct log_ind
         .half = MAX(quota, LOG_QUOTA_MIN) / 2,
         .chunk = LOG_CHUNK,
     };
+}
+
+void logw_done(struct logw *w)
+{
+    if (w->ring)
+        munmap(w->ring, logw_ring_size(w));
+    w->ring = NULL;
+    madvise(chunk_buf, sizeof chunk_buf, MADV_DONTNEED);
 }
 
 size_t logw_ring_size(const struct logw *w)

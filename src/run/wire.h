@@ -1,7 +1,7 @@
 /*
  * What the library and a keeper say to each other, one message per packet, over the socket the
- * keeper was born with (hello, ready, go, started) and over `ctl` (everything else; the first
- * one turns into such a connection once the command runs). Descriptors travel where noted.
+ * keeper was born with (hello, ready, go) and over `ctl` (everything else; the first one turns into
+ * such a connection once the command runs). Descriptors travel where noted.
  */
 #ifndef NACRE_RUN_WIRE_H
 #define NACRE_RUN_WIRE_H
@@ -15,19 +15,19 @@
 #define WIRE_SPEC_MAX  (16 * 1024)
 
 enum wire_type {
-    WIRE_HELLO = 1,   /* library: who you are. fds: runs directory, the session's line, then those
-                         of enum wire_hello_fds that are marked present */
-    WIRE_READY = 2,   /* keeper: the run directory is made */
-    WIRE_GO = 3,      /* library: the spec. fds: stdin if has_input, then the spec itself if
-                         it is longer than fits */
-    WIRE_STARTED = 4, /* keeper: it runs, or why it does not. fd: if the spec asked for a
-                         successor, the socket of the next keeper, which gets ready */
-    WIRE_WATCH = 5,   /* library: tell me what happens */
-    WIRE_EVENT = 6,   /* keeper: something happened; the state tells what */
-    WIRE_KILL = 7,    /* library */
-    WIRE_ACK = 8,     /* keeper: heard; the result follows */
-    WIRE_KILLED = 9,  /* keeper: the tree is empty, or what is left of it */
-    WIRE_INPUT = 10,  /* library */
+    WIRE_HELLO = 1,  /* library: who you are. fds: runs directory, the session's line, then those
+                        of enum wire_hello_fds that are marked present */
+    WIRE_READY = 2,  /* keeper: the run directory is made. fds: a pipe, see struct wire_started,
+                        and the socket of the keeper after this one, which may not exist yet */
+    WIRE_GO = 3,     /* library: the spec. fds: stdin if has_input, then the spec itself if
+                        it is longer than fits */
+    WIRE_HURRY = 4,  /* library, on the socket of a keeper that does not exist yet: make it now */
+    WIRE_WATCH = 5,  /* library: tell me what happens */
+    WIRE_EVENT = 6,  /* keeper: something happened; the state tells what */
+    WIRE_KILL = 7,   /* library */
+    WIRE_ACK = 8,    /* keeper: heard; the result follows */
+    WIRE_KILLED = 9, /* keeper: the tree is empty, or what is left of it */
+    WIRE_INPUT = 10, /* library */
     WIRE_INPUT_DONE = 11, /* keeper: the command's pipe took it, or why not */
     WIRE_SEEN = 12,       /* library, of a paced run: read up to here */
     WIRE_CHANGE = 13,     /* library: what the run is to its session. Answered by WIRE_ACK */
@@ -89,9 +89,13 @@ struct wire_go {
     char spec[WIRE_SPEC_MAX]; /* cut to size; empty if it came as a descriptor */
 };
 
+/*
+ * What the pipe of a ready keeper says, from the child that becomes the command, without the
+ * keeper: STAGE_NONE right before the exec, and why it failed if it does. The exec ends the pipe,
+ * so at its end the last word counts; without any the child is gone.
+ */
 struct wire_started {
-    struct wire_head head;
-    int32_t stage; /* enum wire_stage; 0 = it runs */
+    int32_t stage; /* enum wire_stage */
     int32_t error;
 };
 

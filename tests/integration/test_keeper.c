@@ -257,9 +257,12 @@ TEST(replaced_under_a_running_session)
     run_done(&run);
     CHECK(unlink("pin/nacre-keeper") == 0 && unlink("pin/nacre-text.so") == 0);
     spit("pin/nacre-keeper", "of another format", 17);
+    spit("pin/nacre-text.so", "of another time", 15);
     for (int i = 0; i < 4; i++) {
-        run = run_text(s, "echo works");
+        run = run_text(s, "echo works; (exit 3) | true");
         CHECK_TEXT(run.out, "works\n");
+        CHECK_TEXT(run.err, "");
+        CHECK_EQ_INT(2, run.record.pipestatus_count);
         run_done(&run);
     }
     close_session(s);
@@ -294,6 +297,55 @@ TEST(size_of_an_idle_keeper)
         total += kb;
     }
     CHECK_RANGE(1, total / 8, 128);
+    close_session(s);
+}
+
+/* -- One run after another -------------------------------------------------------------------- */
+
+/* What a command prints about its keeper, once that has nothing left to do. */
+static long of_keeper(nacre_session *s, const char *text)
+{
+    struct run run = run_text(s, format("sleep 0.05; %s", text));
+    long number = atol(run.out);
+
+    run_done(&run);
+    CHECK(number > 0);
+    return number;
+}
+
+/* A keeper goes on as the next one: nothing of a run stays with it, however much it was. */
+TEST(nothing_of_a_run_stays)
+{
+    const char *descriptors = "ls /proc/$PPID/fd | wc -l";
+    const char *memory = "sed -n 's/^Anonymous: *//p' /proc/$PPID/smaps_rollup";
+    nacre_session *s = open_session();
+    struct run run = run_text(s, "true");
+
+    run_done(&run);
+    long before = of_keeper(s, descriptors);
+    for (int i = 0; i < 50; i++) {
+        run = run_text(s, i % 10 ? "true" : "head -c 300000 /dev/zero; echo $PPID >&2");
+        CHECK_EQ_INT(i % 10 ? 0 : 300000, run.out_size);
+        run_done(&run);
+    }
+    CHECK_EQ_INT(before, of_keeper(s, descriptors));
+    if (!sanitized())
+        CHECK_RANGE(1, of_keeper(s, memory), 128);
+    CHECK(AWAIT(count_keepers() == 1, 3000));
+    close_session(s);
+}
+
+/* Somebody who starts several at once does not wait until the first is done or has lasted. */
+TEST(the_next_one_is_made_when_it_is_wanted)
+{
+    nacre_session *s = open_session();
+    nacre_id ids[4];
+
+    for (size_t i = 0; i < 4; i++)
+        ids[i] = start_text(s, "exec sleep 300");
+    for (size_t i = 0; i < 4; i++)
+        for (size_t j = 0; j < i; j++)
+            CHECK(keeper_of(s, &ids[i]).pid != keeper_of(s, &ids[j]).pid);
     close_session(s);
 }
 

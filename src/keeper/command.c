@@ -30,6 +30,7 @@
 /* Descriptors that must survive the exec for a moment; the preload or the wrapper closes them. */
 #define TEXT_FD       3
 #define PRELOAD_FD    4
+#define PRELOAD_LINK  "/proc/self/fd/4"
 #define TEXT_ENV_MAX  ((size_t)96 * 1024) /* MAX_ARG_STRLEN is 128 KiB */
 #define ENTRY_SPACE   4096                /* longer ones do without the preload */
 #define POINTERS      512
@@ -66,7 +67,7 @@ static struct plan {
     char **env;
     int input;
     int text;     /* of a long text, or -EBADF */
-    bool preload; /* let it through */
+    bool preload; /* is read through its descriptor */
 } plan;
 
 /* The child's ends of everything, as it knows them: ours may be closed already. */
@@ -100,6 +101,27 @@ static void add_all(struct strings *strings, const char *s, uint32_t count)
         add(strings, s);
 }
 
+void start_introduce(struct keeper *k)
+{
+    char link[32];
+    struct stat st;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", k->text_fd);
+    ssize_t n = k->text_fd < 0 ? -1 : readlink(link, k->preload.path, sizeof k->preload.path - 1);
+    k->preload.path[n < 0 ? 0 : n] = '\0';
+    if (strpbrk(k->preload.path, ": ") || k->preload.path[0] != '/' || fstat(k->text_fd, &st) < 0)
+        k->preload.path[0] = '\0';
+    k->preload.dev = st.st_dev;
+    k->preload.ino = st.st_ino;
+}
+
+/* A path is opened faster than a descriptor by its number, but another file may lie there now. */
+static bool lies_there(const struct preload *preload)
+{
+    struct stat st;
+    return preload->path[0] && stat(preload->path, &st) == 0 && st.st_ino == preload->ino &&
+           st.st_dev == preload->dev;
+}
+
 /* Puts our preload in front of whatever the environment already asks for. */
 static void add_preload(const struct keeper *k, const struct spec *spec, struct strings *env)
 {
@@ -114,9 +136,10 @@ static void add_preload(const struct keeper *k, const struct spec *spec, struct 
             slot = i;
         }
     }
+    bool there = lies_there(&k->preload);
     int n =
-        snprintf(space.preload_entry, sizeof space.preload_entry, "LD_PRELOAD=/proc/self/fd/%d%s%s",
-                 PRELOAD_FD, theirs ? ":" : "", theirs ? theirs : "");
+        snprintf(space.preload_entry, sizeof space.preload_entry, "LD_PRELOAD=%s%s%s",
+                 there ? k->preload.path : PRELOAD_LINK, theirs ? ":" : "", theirs ? theirs : "");
     int m = snprintf(space.run_entry, sizeof space.run_entry, "NACRE_RUN=%s",
                      spec_string(spec, spec->head->run_path));
     if (n < 0 || (size_t)n >= sizeof space.preload_entry || m < 0 ||
@@ -127,7 +150,7 @@ static void add_preload(const struct keeper *k, const struct spec *spec, struct 
     else
         env->list[slot] = space.preload_entry;
     add(env, space.run_entry);
-    plan.preload = true;
+    plan.preload = !there;
 }
 
 /* A text that is too long for a variable goes through memory that the shell reads as fd 3. */

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include "run/log.h"
 #include "run/spec.h"
@@ -72,6 +73,13 @@ struct conn {
     uint64_t turn;       /* the order in which input came */
 };
 
+/* Where the preload for shells lies, as long as it lies there. */
+struct preload {
+    char path[256]; /* "" = it cannot be said so that a loader understands it */
+    dev_t dev;
+    ino_t ino;
+};
+
 /* What a kill request asks for. */
 struct kill_order {
     int signal;
@@ -95,6 +103,7 @@ struct keeper {
     struct proc_ref owner;                 /* without a pidfd of it; pid 0 = it cannot be told */
     struct spec_limit limits[SPEC_LIMITS]; /* our own */
     int nice;
+    struct preload preload;
     struct run_state st;
     struct spec_head spec;
     struct logw log;
@@ -154,7 +163,9 @@ void setup_undo(struct keeper *k, bool all);
 /* Does without the cgroup. */
 void setup_leave_cgroup(struct keeper *k);
 
-/* command.c: has a child wait for the go; k->main is 0 if we have to do that ourselves. */
+/* command.c: finds out where the preload lies, once; a successor inherits it. */
+void start_introduce(struct keeper *k);
+/* Has a child wait for the go; k->main is 0 if we have to do that ourselves. */
 int start_prepare(struct keeper *k);
 /* There will be no go: the stand-in, whatever it has become, is ended and reaped. */
 void start_dismiss(struct keeper *k);

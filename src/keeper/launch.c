@@ -66,7 +66,11 @@ int launch_ready(struct keeper *k, int error)
  */
 static void be_reborn(struct keeper *k, int launch_fd)
 {
-    struct keeper next = {.hello = k->hello, .host = k->host, .owner = k->owner, .nice = k->nice};
+    struct keeper next = {.hello = k->hello,
+                          .host = k->host,
+                          .owner = k->owner,
+                          .nice = k->nice,
+                          .preload = k->preload};
     memcpy(next.limits, k->limits, sizeof next.limits);
     int kept[] = {launch_fd, k->runs_fd, k->owner_line, k->owner_pidfd, k->text_fd};
     int at[ARRAY_SIZE(kept)];

@@ -225,6 +225,7 @@ static int introduce(struct keeper *k)
     if (r == 0)
         r = host_identify(&k->host);
     owner_note(k);
+    start_introduce(k);
     k->nice = getpriority(PRIO_PROCESS, 0);
     for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
         struct rlimit limit;

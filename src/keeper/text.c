@@ -40,16 +40,18 @@ static char *value_of(char *entry, const char *name)
     return entry;
 }
 
-/* "/proc/self/fd/4:theirs": closes ours and leaves theirs in the entry; 0 if nothing is left. */
+/* "ours:theirs": leaves theirs in the entry, and closes ours if it is a descriptor
+ * ("/proc/self/fd/4"); 0 if nothing is left. */
 static int restore_preload(char *value)
 {
     char *at = value_of(value, "/proc/self/fd/");
-    if (!at || *at < '0' || *at > '9')
-        return 1;
-    close(*at - '0');
-    if (at[1] != ':')
+    if (at && *at >= '0' && *at <= '9')
+        close(*at - '0');
+    for (at = value; *at && *at != ':'; at++)
+        ;
+    if (!*at)
         return 0;
-    for (at += 2; (*value++ = *at++);)
+    for (at++; (*value++ = *at++);)
         ;
     return 1;
 }

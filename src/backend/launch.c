@@ -30,7 +30,8 @@
 
 #define READY_MS    10000
 #define FAREWELL_MS 1000
-#define GROUPS_MAX  64
+#define COPIES_MAX \
+    32 /* the kernel links what a copy may share with all before it: forks get slow */
 
 struct launcher {
     pthread_mutex_t lock;
@@ -275,6 +276,7 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
                        ready.head.format, RUN_FORMAT);
     note_ready(l, &ready, got);
     launched->id = ready.id;
+    launched->copies = ready.copies;
     launched->keeper = (struct proc_ref){.pid = ready.pid, .start = ready.start};
     if (ready.error)
         return err_sys(err,
@@ -330,10 +332,11 @@ int launcher_line(const struct launcher *l)
     return l->line[1];
 }
 
-bool launcher_wants_warm(struct launcher *l)
+bool launcher_wants_warm(struct launcher *l, const struct launched *launched)
 {
     pthread_mutex_lock(&l->lock);
-    bool wants = !l->have_warm && l->line[1] >= 0;
+    bool wants =
+        !l->have_warm && l->line[1] >= 0 && launched->next >= 0 && launched->copies < COPIES_MAX;
     pthread_mutex_unlock(&l->lock);
     return wants;
 }

@@ -38,6 +38,7 @@ struct identity {
 struct launched {
     nacre_id id;            /* of its run; known once it is ready */
     struct proc_ref keeper; /* likewise */
+    uint32_t copies;        /* likewise: see struct wire_ready */
     int sock;
     int word; /* tells what becomes of the start (struct wire_started); once it is ready */
     int next; /* the socket of the keeper after it; likewise, if a descriptor was left */
@@ -59,7 +60,7 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
 int launcher_line(const struct launcher *l);
 
 /* Whether the keeper that is about to start something should make a successor. */
-bool launcher_wants_warm(struct launcher *l);
+bool launcher_wants_warm(struct launcher *l, const struct launched *launched);
 
 /* Keeps the successor of a keeper, which was asked for one, for the next start. Thread-safe. */
 void launcher_keep(struct launcher *l, struct launched *of);

@@ -146,7 +146,7 @@ static int start_on(struct local *l, struct launched *launched, struct compose *
     snprintf(run_path, sizeof run_path, "%s/runs/%s", l->home.path,
              nacre_id_format(&launched->id).s);
     c->run_path = run_path;
-    c->successor = !l->single && launched->next >= 0 && launcher_wants_warm(l->launcher);
+    c->successor = !l->single && launcher_wants_warm(l->launcher, launched);
     int r = compose_spec(c, &launched->id, cwd, spec, err);
     if (r < 0)
         return r;

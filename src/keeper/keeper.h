@@ -104,6 +104,7 @@ struct keeper {
     struct spec_limit limits[SPEC_LIMITS]; /* our own */
     int nice;
     struct preload preload;
+    uint32_t copies; /* see struct wire_ready */
     struct run_state st;
     struct spec_head spec;
     struct logw log;

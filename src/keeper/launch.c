@@ -43,6 +43,7 @@ int launch_ready(struct keeper *k, int error)
         .id = k->st.id,
         .child_of_host = getppid() == k->hello.host_pid,
         .tier = k->st.tier,
+        .copies = k->copies,
     };
     int pair[2];
     if (ready.error == 0)
@@ -70,7 +71,8 @@ static void be_reborn(struct keeper *k, int launch_fd)
                           .host = k->host,
                           .owner = k->owner,
                           .nice = k->nice,
-                          .preload = k->preload};
+                          .preload = k->preload,
+                          .copies = k->copies};
     memcpy(next.limits, k->limits, sizeof next.limits);
     int kept[] = {launch_fd, k->runs_fd, k->owner_line, k->owner_pidfd, k->text_fd};
     int at[ARRAY_SIZE(kept)];
@@ -107,6 +109,7 @@ void launch_successor(struct keeper *k)
     start_forget(k);
     loop_remove(k, k->next_fd);
     if (k->spec.successor && sys_fork_sibling() == 0) {
+        k->copies++;
         be_reborn(k, k->next_fd);
         return;
     }

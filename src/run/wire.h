@@ -80,6 +80,8 @@ struct wire_ready {
     nacre_id id;            /* of the run that is prepared */
     uint32_t child_of_host; /* the host is PID 1 or a subreaper and must reap the keeper */
     uint32_t tier;
+    uint32_t copies; /* how many forks lie between it and the keeper that was executed */
+    uint32_t pad;
 };
 
 struct wire_go {

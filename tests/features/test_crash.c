@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { IDS_MAX = 4096, ROUNDS = 200, LONGEST_US = 5000, FIRST_START_US = 10000 };
+enum { IDS_MAX = 4096, ROUNDS = 200, LONGEST_US = 5000, CALIBRATIONS = 3 };
 
 /* What the host has said before it was killed, and what later ones were told. */
 struct host {
@@ -175,20 +175,39 @@ static void look_afterwards(struct host *host)
 
 /* -- Cases ----------------------------------------------------------------------------------- */
 
+/* How long a front end takes from its birth to its first start, where the home is there already:
+ * the shortest of a few. That many starts are told afterwards for sure. */
+static uint64_t first_start_us(struct host *host)
+{
+    int64_t best = INT64_MAX;
+
+    for (int round = 0; round < CALIBRATIONS; round++) {
+        int before = atomic_load(&host->count);
+        int64_t began = now_ms();
+        pid_t pid = host_fork(start_in_a_loop, host);
+        CHECK(AWAIT(atomic_load(&host->count) > before, 10000));
+        int64_t took = now_ms() - began;
+        host_kill(pid);
+        best = took < best ? took : best;
+    }
+    return (uint64_t)best * 1000;
+}
+
 /* The front end is killed anywhere between its first instruction and the middle of a start. */
 TEST_LIMIT(the_front_end_is_killed_at_any_moment, 180)
 {
     struct host *host = shared_memory(sizeof *host);
+    uint64_t first = first_start_us(host);
 
     begin_chance();
     for (int round = 0; round < ROUNDS; round++) {
-        uint64_t us = chance(FIRST_START_US + LONGEST_US);
+        uint64_t us = chance(first + LONGEST_US);
         pid_t pid = host_fork(start_in_a_loop, host);
         pause_us(us);
         host_kill(pid);
     }
     look_afterwards(host);
-    CHECK(host->told_count > 0);
+    CHECK(host->told_count >= CALIBRATIONS);
 }
 
 /* The same where starts are under way for sure. */

@@ -547,7 +547,7 @@ static int64_t own_rss_kb(void)
 TEST_LIMIT(a_thousand_that_nobody_heard, 120)
 {
     enum { AT_ONCE = 25 };
-    const int MANY = sanitized() ? 200 : 1000;
+    const int MANY = rounds(1000);
     const char *settings[] = {"shells=2000", NULL};
     nacre_session *s = open_tool(settings);
     struct heard *heard = calloc(1, sizeof *heard);

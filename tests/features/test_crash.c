@@ -200,7 +200,7 @@ TEST_LIMIT(the_front_end_is_killed_at_any_moment, 180)
     uint64_t first = first_start_us(host);
 
     begin_chance();
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds(ROUNDS); round++) {
         uint64_t us = chance(first + LONGEST_US);
         pid_t pid = host_fork(start_in_a_loop, host);
         pause_us(us);

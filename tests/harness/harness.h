@@ -91,16 +91,20 @@ int time_scale(void);
 /* An upper bound for what should take that long at most: more on a machine that is busy. */
 int64_t soon(int64_t ms);
 
-/* Polls a condition every 2 ms, up to a limit. The value is whether it came true. */
-#define AWAIT(cond, ms)                       \
-    ({                                        \
-        int64_t until_ = now_ms() + soon(ms); \
-        bool met_ = (cond);                   \
-        while (!met_ && now_ms() < until_) {  \
-            pause_ms(2);                      \
-            met_ = (cond);                    \
-        }                                     \
-        met_;                                 \
+/* The pause of who polls since then: 2 ms at first, later an eighth of what it has waited already,
+ * so that looking through /proc again and again does not fill the time. */
+void await_pause(int64_t began);
+
+/* Polls a condition, up to a limit. The value is whether it came true. */
+#define AWAIT(cond, ms)                                        \
+    ({                                                         \
+        int64_t began_ = now_ms(), until_ = began_ + soon(ms); \
+        bool met_ = (cond);                                    \
+        while (!met_ && now_ms() < until_) {                   \
+            await_pause(began_);                               \
+            met_ = (cond);                                     \
+        }                                                      \
+        met_;                                                  \
     })
 
 /* -- The surroundings of a case -------------------------------------------------------------- */
@@ -115,6 +119,10 @@ __attribute__((format(printf, 1, 2))) const char *format(const char *fmt, ...);
 const char *program(const char *name);
 
 bool sanitized(void); /* memory cannot be judged, and time is slower */
+
+/* How often to do what is done many times: a sanitizer looks at each time, not at how many there
+ * are, so a fifth is enough for it. */
+int rounds(int count);
 bool long_tests(void);
 bool have_program(const char *name); /* in PATH */
 

@@ -254,20 +254,34 @@ static int processes_left(bool end, char *buf, size_t size)
     return count;
 }
 
-static void reap_all(void)
+/* False: there are children that live. */
+static bool reap_all(void)
 {
-    while (waitpid(-1, NULL, WNOHANG) > 0)
+    pid_t got;
+
+    while ((got = waitpid(-1, NULL, WNOHANG)) > 0)
         ;
+    return got < 0;
+}
+
+/* Whatever descends from the runner is or becomes its child: only when it has none is there
+ * anything to look for. */
+static void await_children(int64_t until)
+{
+    int64_t began = now_ms();
+
+    while (!reap_all() && now_ms() < until)
+        await_pause(began);
 }
 
 bool leaks_find(char *buf, size_t size)
 {
     const char *cgroup = cgroup_dir();
-    int64_t until = now_ms() + soon(KEEPERS_LEAVE_MS);
+    int64_t began = now_ms(), until = began + soon(KEEPERS_LEAVE_MS);
     char left[1600] = "", alive[300] = "";
 
     for (;;) {
-        reap_all();
+        await_children(until);
         id_count = 0;
         each_home(collect_ids, NULL);
         bool last = now_ms() >= until;
@@ -276,7 +290,7 @@ bool leaks_find(char *buf, size_t size)
             count += cgroups_left(cgroup, 3, last, left, sizeof(left));
         if (count == 0 || last)
             break;
-        pause_ms(3);
+        await_pause(began);
     }
     /* What forks faster than it is killed takes several rounds; a leaf goes after its members. */
     for (int i = 0; i < 200 && left[0]; i++) {

@@ -101,6 +101,13 @@ void pause_ms(int64_t ms)
         ;
 }
 
+void await_pause(int64_t began)
+{
+    int64_t ms = (now_ms() - began) / 8;
+
+    pause_ms(ms < 2 ? 2 : ms > 20 ? 20 : ms);
+}
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -115,6 +122,11 @@ void pause_ms(int64_t ms)
 bool sanitized(void)
 {
     return SANITIZED;
+}
+
+int rounds(int count)
+{
+    return sanitized() ? count / 5 : count;
 }
 
 int time_scale(void)

@@ -37,7 +37,8 @@ static struct footprint footprint_warm(void)
     return footprint_now();
 }
 
-/* What happened in between happened 66 times or more: one block kept of each would be seen. */
+/* What happened in between happened 66 times or more, 13 under a sanitizer: one block or one
+ * descriptor kept of each would be seen. */
 static void check_footprint(struct footprint before)
 {
     struct footprint now = footprint_now();
@@ -51,12 +52,6 @@ static void check_footprint(struct footprint before)
 }
 
 /* -- One after another ----------------------------------------------------------------------- */
-
-/* Sanitizers look at each byte, not at how many there are: fewer rounds are enough for them. */
-static int many(int count)
-{
-    return sanitized() ? count / 5 : count;
-}
 
 static void run_many(nacre_session *s, int count, const char *text)
 {
@@ -79,7 +74,7 @@ TEST_LIMIT(one_after_another, 120)
 
     run_many(s, 100, "true");
     struct footprint before = footprint_warm();
-    run_many(s, long_tests() ? 10000 : many(1000), "true");
+    run_many(s, long_tests() ? 10000 : rounds(1000), "true");
     CHECK(AWAIT(count_keepers() <= 1, 500));
     check_footprint(before);
     close_session(s);
@@ -89,7 +84,7 @@ TEST_LIMIT(one_after_another, 120)
 static void run_leftovers(int index, void *arg)
 {
     (void)index;
-    run_many(arg, many(1000) / 8, "(sleep 0.01 &) ; :");
+    run_many(arg, rounds(1000) / 8, "(sleep 0.01 &) ; :");
 }
 
 TEST_LIMIT(thousand_with_a_leftover, 60)
@@ -110,7 +105,7 @@ HOST(sessions)
 {
     struct footprint before = {0};
 
-    for (int i = 0; i < 120; i++) {
+    for (int i = 0; i < rounds(120); i++) {
         nacre_session *s = open_session();
         if (i % 3 != 0) {
             struct run run = run_text(s, "echo hi");
@@ -118,7 +113,7 @@ HOST(sessions)
             run_done(&run);
         }
         close_session(s);
-        if (i == 20)
+        if (i == rounds(20))
             before = footprint_warm();
     }
     check_footprint(before);
@@ -145,13 +140,13 @@ TEST(failures_one_after_another)
     bad.text = "true";
     bad.cwd = "/no/such/directory";
     good.text = "true";
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < rounds(200); i++) {
         CHECK_CODE(NACRE_ESTART, nacre_start(s, &bad, &id, NULL, ERR));
         if (i % 10 == 0) {
             id = start_command(s, &good);
             wait_outcome(s, &id, 3000);
         }
-        if (i == 50)
+        if (i == rounds(50))
             before = footprint_warm();
     }
     CHECK(AWAIT(count_keepers() <= 1, 500));

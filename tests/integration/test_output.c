@@ -58,10 +58,10 @@ TEST(random_bytes_on_both_streams)
 TEST_LIMIT(exit_right_after_a_mebibyte, 60)
 {
     nacre_session *s = open_session();
-    int rounds = long_tests() ? 1000 : 150;
+    int count = long_tests() ? 1000 : rounds(150);
     const char *text = format("exec %s 1000000 48576", program("flood"));
 
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < count; i++) {
         struct run run = run_text(s, text);
         CHECK_EQ_INT(0, run.record.exit_code);
         CHECK_EQ_INT(1000000, run.out_size);

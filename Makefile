@@ -18,7 +18,7 @@ run: ## install what is missing, build, and run a command under nacre (CMD='...'
 	@scripts/build.sh $(BUILD)
 	@scripts/demo.sh $(BUILD)
 
-test: ## install what tests need, and run them (about eight minutes)
+test: ## install what tests need, and run them (about five minutes)
 	@scripts/deps.sh build test
 	@scripts/test.sh
 
@@ -50,4 +50,4 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
 clean: ## remove everything that was built
-	@rm -rf build build-asan build-tsan build-fuzz
+	@rm -rf build build-asan build-tsan

@@ -65,7 +65,7 @@ elif new_options || new_files; then
     configure --reconfigure
 fi
 if ! ninja --quiet -C "$dir" -j "${JOBS:-$(nproc)}" ${targets[@]+"${targets[@]}"} |
-    sed '/^ninja: no work to do\.$/d'; then
+    sed '/^ninja: no work to do\.$/d; /ld.gold: warning: Cannot export local symbol/d'; then
     echo "the build in $dir failed" >&2
     exit 1
 fi

@@ -21,7 +21,7 @@ counts() {
 
 # The program runs as its owner: a copy for the ordinary user belongs to that user.
 surroundings() {
-    place=$(mktemp -d "$scratch/run.XXXXXX")
+    place=$(mktemp -d "$places/run.XXXXXX")
     trap 'rm -rf "$place"' EXIT
     export HOME=$place/home TMPDIR=$place/tmp NACRE_HOME=$place/nacre
     mkdir -m 700 "$HOME" "$TMPDIR"
@@ -30,7 +30,8 @@ surroundings() {
     export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     export NACRE_KEEPER=$build/nacre-keeper NACRE_TEST_PROGRAMS=$build/tests/programs
     export NACRE_TEST_MARK=$scratch NACRE_TEST_BUILD=$build CMOCKA_MESSAGE_OUTPUT=stdout
-    export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0
+    # What was freed and is kept for a while is copied with every fork: 16 MiB of it are enough.
+    export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0:quarantine_size_mb=16
     export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 }
 

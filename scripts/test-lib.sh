@@ -13,10 +13,13 @@ done
 logs=$PWD/build/test-logs
 results=$logs/results
 skips=$logs/skips
+slow_tests='test_leaks test_mcp test_cli test_completion test_hosts test_tool_output test_kill
+    test_tool_bash test_containment test_output test_owner test_lost test_crash test_hang'
 user=65534
 as_user=(setpriv --reuid="$user" --regid="$user" --clear-groups --)
 cgroup_home=
 scratch=
+memory=
 
 is_root() {
     [ "$(id -u)" -eq 0 ]
@@ -30,7 +33,8 @@ begin() {
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/nacre-suite.XXXXXX")
     chmod 755 "$scratch"
     mkdir -m 1777 "$scratch/homes"
-    export results skips logs scratch
+    places=$scratch
+    export results skips logs scratch places
     started=$SECONDS
     trap clean_up EXIT
     trap 'exit 130' INT TERM
@@ -42,7 +46,7 @@ clean_up() {
     # shellcheck disable=SC2086
     [ -z "$pids" ] || kill $pids 2>/dev/null || true
     [ -z "$cgroup_home" ] || remove_cgroups "$cgroup_home"
-    rm -rf "$scratch"
+    rm -rf "$scratch" "$memory"
 }
 
 skip() {
@@ -65,16 +69,17 @@ check() {
     fi
 }
 
-# Runs a lane of checks that must not disturb the tests beside it.
-in_background() {
-    renice -n 10 "$BASHPID" >/dev/null
+# nice_to NICE COMMAND...: a lane of checks that must not disturb the tests beside it.
+nice_to() {
+    renice -n "$1" "$BASHPID" >/dev/null
+    shift
     "$@"
 }
 
-# fuzzing SECONDS: of all targets together.
+# fuzzing SECONDS: of all targets together, which are built with ASan and UBSan.
 fuzzing() {
     if [ -n "$(scripts/list-sources.sh tests/fuzz '*.c')" ]; then
-        check "fuzzing for $1 s" scripts/fuzz.sh "$1" "$logs/fuzz"
+        check "fuzzing for $1 s" scripts/fuzz.sh build-asan "$1" "$logs/fuzz"
     else
         skip "fuzzing: there is no target in tests/fuzz"
     fi
@@ -91,22 +96,40 @@ patterns() {
     esac
 }
 
-# suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs the test programs of BUILD that are made of the
-# sources tests/PATTERN (with braces, if there are several), each behind COMMAND.
-suite() {
-    local label=$1 build=$2 pattern=$3 jobs=$4 sources
-    shift 4
+# plan LABEL BUILD PATTERN [COMMAND...]: prints what runs the test programs of BUILD that are made of
+# the sources tests/PATTERN (with braces, if there are several), each behind COMMAND: one line each
+# of words for env, in the surroundings of this call ($NACRE_TIER, $places).
+plan() {
+    local label=$1 build=$2 pattern=$3 sources source
+    shift 3
     mapfile -t sources < <(patterns "tests/$pattern" | while read -r one; do
         compgen -G "$one" | grep -E '/test_.*\.(c|sh|py)$'
     done)
-    if [ ! -x "$build/nacre" ]; then
+    if [ ! -x "$build/nacre-keeper" ]; then
         skip "$label: $build could not be built"
     elif [ ${#sources[@]} -eq 0 ]; then
         skip "$label: there is no tests/$pattern"
     else
-        printf '%s\n' "${sources[@]%.c}" |
-            xargs -P "$jobs" -I{} scripts/run-test.sh "$label" "$build" "$build/{}" "$@" || true
+        for source in "${sources[@]%.c}"; do
+            printf ' %q' ${NACRE_TIER+"NACRE_TIER=$NACRE_TIER"} "places=$places" \
+                scripts/run-test.sh "$label" "$build" "$build/$source" "$@"
+            echo
+        done
     fi
+}
+
+# run_planned JOBS: the lines of its input, the tests that take longest first.
+run_planned() {
+    awk -v slow="$slow_tests" 'BEGIN { count = split(slow, names); }
+        { rank = count + 1; for (i = count; i > 0; i--) if (index($0, names[i])) rank = i;
+          print rank, $0 }' | sort -s -n -k 1,1 | cut -d' ' -f2- | xargs -P "$1" -L 1 env || true
+}
+
+# suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs what plan() makes of it.
+suite() {
+    local label=$1 build=$2 pattern=$3 jobs=$4
+    shift 4
+    plan "$label" "$build" "$pattern" "$@" | run_planned "$jobs"
 }
 
 # The sum of all, and what was skipped. The exit status says whether all is well.
@@ -130,6 +153,17 @@ report_skips() {
         sed -n 's/^skipped: //p' {} + | sort | uniq -c |
         awk '{ n = $1; $1 = ""; print "skipped:" $0 (n > 1 ? " (" n " times)" : "") }'
     sed 's/^/skipped: /' "$skips"
+}
+
+# Lets tests run in memory from here on, where that has room and can hold programs: making and
+# removing thousands of files is a quarter of their work on a disk.
+use_memory() {
+    local free
+    free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
+    [ "${free:-0}" -ge 2000000 ] && memory=$(mktemp -d /dev/shm/nacre-suite.XXXXXX) || return 0
+    printf '#!/bin/sh\n' >"$memory/probe"
+    chmod 755 "$memory" "$memory/probe"
+    ! "$memory/probe" 2>/dev/null || places=$memory
 }
 
 # -- What this machine allows --------------------------------------------------------------------
@@ -178,12 +212,12 @@ sanitizer_build() {
 }
 
 build_asan() {
-    sanitizer_build build-asan address,undefined
+    sanitizer_build build-asan address,undefined -Dfuzz=true
 }
 
 # Only the tests of threads run under it, so only they are built.
 build_tsan() {
-    local source targets=(--target nacre --target nacre-keeper --target nacre-text.so)
+    local source targets=(--target nacre-keeper --target nacre-text.so)
     for source in tests/integration/test_thread*.c; do
         targets+=(--target "${source%.c}")
     done

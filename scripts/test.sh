@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
-# What `make test` runs: the rules of the source tree, both compilers, unit tests, the process
-# tests (tests/integration) as root and as an ordinary user with and without the cgroup tier, those
-# of what stands on them (tests/features) once, both with the sanitizers, and a minute of fuzzing.
-# Two lanes go side by side: one runs tests, the other builds and analyses.
+# What `make test` runs, within five minutes on two cores:
+#
+#   all users and tiers   the process tests (tests/integration), release build: as root and as an
+#                         ordinary user, each with the cgroup tier and without it
+#   once                  unit tests, tests of what stands on all that (tests/features), the rules
+#                         of the source tree, clang-tidy without the analyzer, clients of others
+#   ASan and UBSan, once  unit, process and feature tests, and a minute of fuzzing
+#   TSan, once            the tests of threads
+#
+# Tests wait more than they work, so several run at a time, and a lane of low priority builds and
+# analyses in the time that they leave: first what the sanitizers' tests wait for. Most run in
+# memory (see use_memory); the unit tests and those of the ordinary user without cgroups stay on the
+# disk. What is done a thousand times is done a fifth as often under a sanitizer (rounds() of the
+# harness). test-full.sh runs the rest: ten times the rounds, all combinations, denied system calls.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
 
-jobs=${TEST_JOBS:-2}
+jobs=${TEST_JOBS:-$((3 * $(nproc)))}
 
 static_checks() {
     check "formatting" scripts/check-format.sh
@@ -20,70 +30,75 @@ static_checks() {
 
 # The build with clang is the one with sanitizers: the warnings are the same.
 builds_and_analysis() {
-    export JOBS=1
-    static_checks
     check "build: clang, ASan and UBSan" build_asan
     check "build: clang, TSan" build_tsan
+    touch "$scratch/built"
+    nice_to 19 fuzzing 60 &
     check "clang-tidy" scripts/check-tidy.sh build-asan --quick
+    static_checks
     check "clients of others" scripts/peers.sh build
+    wait
 }
 
-suites_of_this_user() {
+plan_of_this_user() {
     local me
     me=$(id -un)
     if can_use_cgroups; then
-        check "cgroup tier in force" check_tier cgroup build
-        suite "$me-cgroup" build '{integration,features}/test_*' "$jobs"
+        plan "$me-cgroup" build '{integration,features}/test_*'
     else
         skip "the cgroup tier: there is no cgroup v2 tree that $me may write to"
-        suite "$me" build 'features/test_*' "$jobs"
+        plan "$me" build 'features/test_*'
     fi
-    NACRE_TIER=subreaper suite "$me-subreaper" build 'integration/test_*' "$jobs"
+    NACRE_TIER=subreaper plan "$me-subreaper" build 'integration/test_*'
 }
 
-suites_of_ordinary_user() {
-    local copy
-    copy=$(copy_for_user build)
+plan_of_ordinary_user() {
+    local copy=$1
     if [ -n "$cgroup_home" ]; then
-        local enter=("$PWD/scripts/in-cgroup.sh" "$cgroup_home" "${as_user[@]}")
-        check "cgroup tier, delegated" check_tier cgroup "$copy" "${enter[@]}"
-        suite user-cgroup "$copy" 'integration/test_*' "$jobs" "${enter[@]}"
+        plan user-cgroup "$copy" 'integration/test_*' "${in_cgroup[@]}" "${as_user[@]}"
     fi
-    NACRE_TIER=subreaper suite user-subreaper "$copy" 'integration/test_*' "$jobs" "${as_user[@]}"
+    places=$scratch NACRE_TIER=subreaper plan user-subreaper "$copy" 'integration/test_*' \
+        "${as_user[@]}"
 }
 
-# Tests wait more than they work, so both users go at the same time.
 release_suites() {
-    local other=
-    suite unit build 'unit/test_*' "$jobs"
-    if is_root; then
-        ! can_use_cgroups || delegate_cgroup
-        suites_of_ordinary_user &
-        other=$!
-    else
+    local copy=
+    ! can_use_cgroups || check "cgroup tier in force" check_tier cgroup build
+    if ! is_root; then
         skip "the suites as root and as another user: this is not root"
+    else
+        copy=$(copy_for_user build)
+        if can_use_cgroups; then
+            delegate_cgroup
+            in_cgroup=("$PWD/scripts/in-cgroup.sh" "$cgroup_home")
+            check "cgroup tier, delegated" check_tier cgroup "$copy" "${in_cgroup[@]}" "${as_user[@]}"
+        fi
     fi
-    suites_of_this_user
-    [ -z "$other" ] || wait "$other"
+    {
+        plan_of_this_user
+        [ -z "$copy" ] || plan_of_ordinary_user "$copy"
+        places=$scratch plan unit build 'unit/test_*'
+    } | run_planned "$jobs"
 }
 
 sanitizer_suites() {
-    local threads
-    suite tsan build-tsan 'integration/test_thread*' 1 &
-    threads=$!
-    suite asan-unit build-asan 'unit/test_*' "$jobs"
-    suite asan build-asan '{integration,features}/test_*' $((jobs * 2))
-    wait $threads
+    {
+        plan asan build-asan '{integration,features}/test_*'
+        plan tsan build-tsan 'integration/test_thread*'
+        plan asan-unit build-asan 'unit/test_*'
+    } | run_planned "$jobs"
 }
 
 begin
 check "build: gcc, release" scripts/build.sh build -Dtests=true
 [ $ok -eq 1 ] || finish
 check "settings in the documentation" scripts/check-settings.sh build
-in_background builds_and_analysis &
+use_memory
+nice_to 10 builds_and_analysis &
 release_suites
-wait
-JOBS=1 in_background fuzzing 60 &
+until [ -e "$scratch/built" ]; do
+    sleep 0.1
+done
 sanitizer_suites
 wait
 check "nothing left behind" check_nothing_left

@@ -14,6 +14,7 @@
 enum call_state {
     CALL_RUNS,
     CALL_CANCELLED, /* nothing is sent any more; it is stepped until nothing is left of its tree */
+    CALL_HELD,      /* its answer waits for the others of its batch */
     CALL_SENT       /* its answer waits in the queue */
 };
 
@@ -24,6 +25,10 @@ struct call {
     json_t *id;
     json_t *token; /* of progress, or NULL */
     bool modern;
+    bool logs;           /* it wants to hear of the ends of shells */
+    struct batch *batch; /* until it has left, or the call was cancelled */
+    size_t slot;
+    bool shared; /* its answer left with those of its batch, and cannot be taken back alone */
     int64_t began_ns;
     int64_t step_ns;     /* when to step it */
     int64_t progress_ns; /* when to tell of progress */
@@ -46,24 +51,33 @@ static void call_free(struct call *c)
 
 static bool is_stepped(const struct call *c)
 {
-    return c->state != CALL_SENT;
+    return c->state == CALL_RUNS || c->state == CALL_CANCELLED;
 }
 
-/* A legacy answer is the tool's own text; a modern one has more in it. */
-static void send_result(struct server *s, struct call *c)
+static struct request request_of(struct server *s, const struct call *c)
+{
+    return (struct request){
+        .server = s, .id = c->id, .modern = c->modern, .batch = c->batch, .slot = c->slot};
+}
+
+/* A legacy answer is the tool's own text; a modern one has more in it. False if something else was
+ * answered. */
+static bool send_result(struct server *s, struct call *c)
 {
     struct buf line cleanup_buf;
     const char *result = nacre_call_result(c->call);
-    struct request q = {.server = s, .id = c->id, .modern = c->modern};
+    struct request q = request_of(s, c);
     buf_init(&line, RPC_MESSAGE_MAX);
+    c->state = c->batch ? CALL_HELD : CALL_SENT;
     c->ticket = s->writer.next;
     if (c->modern)
         mcp_reply(&q, json_loads(result, JSON_ALLOW_NUL, NULL));
     else if (rpc_begin_result(&line, c->id) == 0 && buf_str(&line, result) == 0 &&
              buf_str(&line, "}") == 0)
-        mcp_send(s, &line, NULL);
+        return mcp_answer(&q, &line) == 0;
     else
         mcp_fail(&q, RPC_INTERNAL, "out of memory");
+    return c->modern;
 }
 
 /* Whether the call is over, and nothing of it is needed any more. */
@@ -80,7 +94,7 @@ static bool is_delivered(struct server *s, struct call *c)
 static bool step(struct server *s, struct call *c)
 {
     nacre_error err = NACRE_ERROR_INIT;
-    struct request q = {.server = s, .id = c->id, .modern = c->modern};
+    struct request q = request_of(s, c);
     int r = nacre_call_step(c->call, &err);
     if (r == 0) {
         c->step_ns = clock_deadline(nacre_call_timeout(c->call));
@@ -92,9 +106,7 @@ static bool step(struct server *s, struct call *c)
         mcp_fail(&q, RPC_INTERNAL, "%s", err.msg);
         return true;
     }
-    send_result(s, c);
-    c->state = CALL_SENT;
-    return is_delivered(s, c);
+    return !send_result(s, c) || is_delivered(s, c);
 }
 
 static void tell_progress(struct server *s, struct call *c)
@@ -153,13 +165,34 @@ void mcp_cancel_call(struct server *s, const json_t *id)
     if (!c)
         return;
     nacre_call_cancel(c->call);
-    if (c->state == CALL_SENT) {
-        rpc_writer_drop(&s->writer, c->ticket);
+    if (!is_stepped(c)) {
+        if (c->state == CALL_SENT && !c->shared)
+            rpc_writer_drop(&s->writer, c->ticket);
         remove_call(at);
         return;
     }
     c->state = CALL_CANCELLED;
+    c->batch = NULL;
     step_at(s, at);
+}
+
+void mcp_calls_leave_batch(struct server *s, const struct batch *b, uint64_t ticket)
+{
+    for (struct call *c = s->calls; c; c = c->next)
+        if (c->batch == b && c->state == CALL_HELD) {
+            c->state = CALL_SENT;
+            c->ticket = ticket;
+            c->batch = NULL;
+            c->shared = true;
+        }
+}
+
+bool mcp_calls_want_log(const struct server *s)
+{
+    for (const struct call *c = s->calls; c; c = c->next)
+        if (c->logs && c->state == CALL_RUNS)
+            return true;
+    return false;
 }
 
 static size_t count_stepped(const struct server *s)
@@ -265,7 +298,12 @@ static void add_call(const struct request *q, nacre_call *call, json_t *token)
         mcp_fail(q, RPC_INTERNAL, "out of memory");
         return;
     }
-    *c = (struct call){.call = call, .modern = q->modern, .began_ns = clock_mono_ns()};
+    *c = (struct call){.call = call,
+                       .modern = q->modern,
+                       .logs = q->logs,
+                       .batch = q->batch,
+                       .slot = q->slot,
+                       .began_ns = clock_mono_ns()};
     c->id = json_deep_copy(q->id);
     c->token = json_incref(token);
     c->progress_ns = token ? clock_deadline(PROGRESS_FIRST_MS) : INT64_MAX;

@@ -30,13 +30,40 @@ static const struct method {
 
 /* -- Answers ---------------------------------------------------------------------------------- */
 
-void mcp_send(struct server *s, struct buf *line, uint64_t *ret_ticket)
+void mcp_send(struct server *s, struct buf *line)
 {
     if (s->log)
         fprintf(stderr, "nacre mcp: > %.*s%s\n", (int)MIN(line->len, 2000), line->data,
                 line->len > 2000 ? "..." : "");
-    if (rpc_writer_send(&s->writer, line, ret_ticket) < 0)
+    if (rpc_writer_send(&s->writer, line, NULL) < 0)
         s->ended = true;
+}
+
+static int compose_error(const struct request *q, struct buf *line, int code, const char *text,
+                         const json_t *data)
+{
+    buf_init(line, RPC_MESSAGE_MAX);
+    return !q->id && q->server->omits_ids ? rpc_append_error_without_id(line, code, text)
+                                          : rpc_append_error(line, q->id, code, text, data);
+}
+
+int mcp_answer(const struct request *q, struct buf *line)
+{
+    struct server *s = q->server;
+    int r = 0;
+    if (!q->batch) {
+        mcp_send(s, line);
+        return 0;
+    }
+    if (!mcp_batch_has_room(s, line->len)) {
+        buf_done(line);
+        r = compose_error(q, line, RPC_INTERNAL,
+                          "the answers of the batch are too large together; ask one by one", NULL);
+        s->ended = s->ended || r < 0;
+        r = -E2BIG;
+    }
+    mcp_batch_answer(s, q->batch, q->slot, line);
+    return r;
 }
 
 json_t *mcp_server_info(void)
@@ -45,13 +72,11 @@ json_t *mcp_server_info(void)
                      nacre_version());
 }
 
-static void send_error(struct server *s, const json_t *id, int code, const char *text,
-                       const json_t *data)
+static void send_error(const struct request *q, int code, const char *text, const json_t *data)
 {
     struct buf line cleanup_buf;
-    buf_init(&line, RPC_MESSAGE_MAX);
-    if (rpc_append_error(&line, id, code, text, data) == 0)
-        mcp_send(s, &line, NULL);
+    if (compose_error(q, &line, code, text, data) == 0)
+        mcp_answer(q, &line);
 }
 
 PRINTF(3, 0)
@@ -59,7 +84,7 @@ static void fail_with(const struct request *q, int code, const char *fmt, va_lis
 {
     char text[300];
     vsnprintf(text, sizeof text, fmt, ap);
-    send_error(q->server, q->id, code, text, NULL);
+    send_error(q, code, text, NULL);
 }
 
 void mcp_fail(const struct request *q, int code, const char *fmt, ...)
@@ -97,7 +122,7 @@ void mcp_reply(const struct request *q, json_t *value)
         dress(value);
     if (value && rpc_begin_result(&line, q->id) == 0 && rpc_append_json(&line, value) == 0 &&
         buf_str(&line, "}") == 0)
-        mcp_send(q->server, &line, NULL);
+        mcp_answer(q, &line);
     else
         mcp_fail(q, RPC_INTERNAL, "out of memory");
     json_decref(value);
@@ -117,7 +142,7 @@ void mcp_notify(struct server *s, const char *method, json_t *params)
     struct buf line cleanup_buf;
     buf_init(&line, RPC_MESSAGE_MAX);
     if (params && rpc_append_notification(&line, method, params) == 0)
-        mcp_send(s, &line, NULL);
+        mcp_send(s, &line);
     json_decref(params);
 }
 
@@ -131,8 +156,29 @@ const char *mcp_param(const struct request *q, const char *name)
 static void refuse_version(const struct request *q, const char *requested)
 {
     json_t *data = json_pack("{s:[s], s:s}", "supported", MCP_MODERN, "requested", requested);
-    send_error(q->server, q->id, MCP_BAD_VERSION, "Unsupported protocol version", data);
+    send_error(q, MCP_BAD_VERSION, "Unsupported protocol version", data);
     json_decref(data);
+}
+
+/* What a modern request says of itself. A client that speaks so knows errors without an id. */
+static bool read_modern(struct request *q, const json_t *meta)
+{
+    const char *version = rpc_text(json_object_get(meta, MCP_META "protocolVersion"));
+    const json_t *level = json_object_get(meta, MCP_META "logLevel");
+    if (!version)
+        mcp_fail_params(q, "_meta must have the string " MCP_META "protocolVersion");
+    else if (strcmp(version, MCP_MODERN) != 0)
+        refuse_version(q, version);
+    else if (!json_is_object(json_object_get(meta, MCP_META "clientCapabilities")))
+        mcp_fail_params(q, "_meta must have the object " MCP_META "clientCapabilities");
+    else if (level && mcp_level_find(rpc_text(level)) == LOG_LEVELS)
+        mcp_fail_params(q, MCP_META "logLevel must be one of " MCP_LEVELS);
+    else {
+        q->logs = level && mcp_level_find(rpc_text(level)) <= LOG_INFO;
+        q->server->omits_ids = true;
+        return true;
+    }
+    return false;
 }
 
 /* Which era a request is of, and whether what it says about that is whole. */
@@ -143,21 +189,14 @@ static bool find_era(struct request *q)
         mcp_fail_params(q, "_meta must be an object");
         return false;
     }
-    const json_t *version = json_object_get(meta, MCP_META "protocolVersion");
-    const json_t *capabilities = json_object_get(meta, MCP_META "clientCapabilities");
-    q->modern = version || capabilities;
-    if (!q->modern)
-        return true;
-    const char *text = rpc_text(version);
-    if (!text)
-        mcp_fail_params(q, "_meta must have the string " MCP_META "protocolVersion");
-    else if (strcmp(text, MCP_MODERN) != 0)
-        refuse_version(q, text);
-    else if (!json_is_object(capabilities))
-        mcp_fail_params(q, "_meta must have the object " MCP_META "clientCapabilities");
-    else
-        return true;
-    return false;
+    q->modern = json_object_get(meta, MCP_META "protocolVersion") ||
+                json_object_get(meta, MCP_META "clientCapabilities");
+    if (q->modern && q->batch) {
+        mcp_fail(q, RPC_INVALID_REQUEST,
+                 "Invalid Request: batches are not part of this protocol version");
+        return false;
+    }
+    return !q->modern || read_modern(q, meta);
 }
 
 /* -- Messages --------------------------------------------------------------------------------- */
@@ -170,22 +209,28 @@ static const struct method *find_method(const char *name)
     return NULL;
 }
 
-static void answer(struct server *s, const struct rpc_message *m)
+static bool is_under_way(const struct server *s, const json_t *id)
 {
-    struct request q = {.server = s, .method = m->method, .id = m->id, .params = m->params};
-    const struct method *method = find_method(m->method);
-    if (mcp_call_exists(s, m->id) || mcp_listen_exists(s, m->id))
-        mcp_fail(&q, RPC_INVALID_REQUEST, "Invalid Request: a request of this id is under way");
-    else if (json_is_array(m->params))
-        mcp_fail_params(&q, "params must be an object");
-    else if (!find_era(&q))
+    return mcp_call_exists(s, id) || mcp_listen_exists(s, id) || mcp_batch_has(s, id);
+}
+
+static void answer(struct request *q, const json_t *params)
+{
+    const struct method *method = find_method(q->method);
+    if (json_is_array(params))
+        mcp_fail_params(q, "params must be an object");
+    else if (!find_era(q))
         return;
-    else if (!method || (q.modern && !(method->eras & MODERN)))
-        mcp_fail(&q, RPC_NO_METHOD, "Method not found: %.100s", m->method);
-    else if (!q.modern && !(method->eras & LEGACY))
-        mcp_fail_params(&q, "_meta must have the string " MCP_META "protocolVersion");
-    else
-        method->answer(&q);
+    else if (!method || (q->modern && !(method->eras & MODERN)))
+        mcp_fail(q, RPC_NO_METHOD, "Method not found: %.100s", q->method);
+    else if (!q->modern && !(method->eras & LEGACY))
+        mcp_fail_params(q, "_meta must have the string " MCP_META "protocolVersion");
+    else if (q->batch && method->answer == mcp_initialize)
+        mcp_fail(q, RPC_INVALID_REQUEST, "Invalid Request: initialize cannot be in a batch");
+    else {
+        mcp_events_tell(q);
+        method->answer(q);
+    }
 }
 
 /* Notifications have no answer, whatever they say. */
@@ -194,32 +239,31 @@ static void hear(struct server *s, const struct rpc_message *m)
     const json_t *id = json_object_get(m->params, "requestId");
     if (strcmp(m->method, "notifications/cancelled") != 0 || !id)
         return;
+    mcp_batch_cancel(s, id);
     mcp_cancel_call(s, id);
     mcp_cancel_listen(s, id);
 }
 
-static void take_message(struct server *s, json_t *value)
+void mcp_take_message(struct server *s, json_t *value, struct batch *b, size_t index)
 {
     struct rpc_message m;
     struct rpc_fault fault;
-    if (rpc_read(value, &m, &fault) < 0)
-        send_error(s, m.id, fault.code, fault.text, NULL);
-    else if (m.kind == RPC_REQUEST)
-        answer(s, &m);
-    else if (m.kind == RPC_NOTIFICATION)
+    bool sound = rpc_read(value, &m, &fault) == 0;
+    struct request q = {
+        .server = s, .method = m.method, .id = m.id, .params = m.params, .batch = b, .slot = index};
+    if (sound && m.kind == RPC_NOTIFICATION)
         hear(s, &m);
-}
-
-/* Only 2025-03-26 has batches. Its requests are answered one by one, as each is done. */
-static void take_batch(struct server *s, const json_t *batch)
-{
-    size_t i;
-    json_t *value;
-    if (!s->takes_batches || json_array_size(batch) == 0)
-        send_error(s, NULL, RPC_INVALID_REQUEST,
-                   "Invalid Request: batches are not part of this protocol version", NULL);
+    if (sound && m.kind != RPC_REQUEST)
+        return;
+    bool twice = sound && is_under_way(s, m.id);
+    if (b)
+        mcp_batch_open(b, index, twice ? NULL : m.id);
+    if (!sound)
+        mcp_fail(&q, fault.code, "%s", fault.text);
+    else if (twice)
+        mcp_fail(&q, RPC_INVALID_REQUEST, "Invalid Request: a request of this id is under way");
     else
-        json_array_foreach(batch, i, value) take_message(s, value);
+        answer(&q, m.params);
 }
 
 void mcp_take_line(struct server *s, const char *line, size_t size)
@@ -228,12 +272,13 @@ void mcp_take_line(struct server *s, const char *line, size_t size)
     if (s->log)
         fprintf(stderr, "nacre mcp: < %.*s%s\n", (int)MIN(size, 2000), line,
                 size > 2000 ? "..." : "");
+    struct request q = {.server = s};
     json_t *value = rpc_decode(line, size, &fault);
     if (!value)
-        send_error(s, NULL, fault.code, fault.text, NULL);
+        mcp_fail(&q, fault.code, "%s", fault.text);
     else if (json_is_array(value))
-        take_batch(s, value);
+        mcp_take_batch(s, value);
     else
-        take_message(s, value);
+        mcp_take_message(s, value, NULL, 0);
     json_decref(value);
 }

@@ -166,9 +166,16 @@ void mcp_listen(const struct request *q)
 
 /* -- Ends ------------------------------------------------------------------------------------- */
 
+/* People hear of it in the log: always in the legacy era, unless they do not want to; while a
+ * request that says so is under way in the modern one. */
+static bool has_people(const struct server *s)
+{
+    return (s->initialized && s->level <= LOG_INFO) || s->asked_to_log || mcp_calls_want_log(s);
+}
+
 static bool has_audience(const struct server *s)
 {
-    return s->subscriptions || (s->initialized && s->level <= LOG_INFO);
+    return s->subscriptions || has_people(s);
 }
 
 int mcp_events_fd(struct server *s)
@@ -204,7 +211,7 @@ static void tell_people(struct server *s, const nacre_id *id)
     nacre_record record = NACRE_RECORD_INIT;
     struct buf text cleanup_buf;
     buf_init(&text, 4096);
-    if (!s->initialized || s->level > LOG_INFO || nacre_get(s->session, id, &record, NULL) < 0)
+    if (!has_people(s) || nacre_get(s->session, id, &record, NULL) < 0)
         return;
     nacre_id_text name = nacre_id_format(id);
     if (buf_printf(&text, "shell %.8s — %s: ", name.s,
@@ -266,6 +273,24 @@ void mcp_events_step(struct server *s)
     if (!offer)
         s->bell_rest_ns = 0;
     nacre_offer_retract(offer, NULL);
+}
+
+void mcp_events_tell(const struct request *q)
+{
+    if (!q->logs)
+        return;
+    q->server->asked_to_log = true;
+    mcp_events_step(q->server);
+    q->server->asked_to_log = false;
+}
+
+void mcp_listeners_end(struct server *s)
+{
+    for (const struct subscription *u = s->subscriptions; u; u = u->next) {
+        struct request q = {.server = s, .id = u->listener, .modern = true};
+        if (u->listener && !u->uri)
+            mcp_reply(&q, json_pack("{s:{s:O}}", "_meta", MCP_META "subscriptionId", u->listener));
+    }
 }
 
 void mcp_events_end(struct server *s)

@@ -16,6 +16,7 @@ static const char *const legacy_versions[] = {
 };
 
 static const char batch_version[] = "2025-03-26";
+static const char idless_version[] = "2025-11-25"; /* errors may be without an id from then on */
 
 static const char *const levels[LOG_LEVELS] = {"debug", "info",     "notice", "warning",
                                                "error", "critical", "alert",  "emergency"};
@@ -25,14 +26,18 @@ const char *mcp_level_name(enum log_level level)
     return levels[level];
 }
 
-/* The log is for what people may like to see, and deprecated: modern clients have none of it. */
-static json_t *capabilities(bool modern)
+enum log_level mcp_level_find(const char *name)
 {
-    json_t *value =
-        json_pack("{s:{}, s:{s:b}, s:{}}", "tools", "resources", "subscribe", 1, "completions");
-    if (value && !modern)
-        json_object_set_new(value, "logging", json_object());
-    return value;
+    int i = 0;
+    while (i < LOG_LEVELS && (!name || strcmp(levels[i], name) != 0))
+        i++;
+    return (enum log_level)i;
+}
+
+static json_t *capabilities(void)
+{
+    return json_pack("{s:{}, s:{s:b}, s:{}, s:{}}", "tools", "resources", "subscribe", 1,
+                     "completions", "logging");
 }
 
 static json_t *instructions(const struct request *q)
@@ -60,8 +65,9 @@ void mcp_initialize(const struct request *q)
     const char *version = negotiate(wanted);
     s->initialized = true;
     s->takes_batches = strcmp(version, batch_version) == 0;
+    s->omits_ids = strcmp(version, idless_version) == 0;
     mcp_reply(q, json_pack("{s:s, s:o, s:o, s:o*}", "protocolVersion", version, "capabilities",
-                           capabilities(false), "serverInfo", mcp_server_info(), "instructions",
+                           capabilities(), "serverInfo", mcp_server_info(), "instructions",
                            instructions(q)));
 }
 
@@ -69,8 +75,7 @@ void mcp_discover(const struct request *q)
 {
     mcp_reply_cacheable(q,
                         json_pack("{s:[s], s:o, s:o*}", "supportedVersions", MCP_MODERN,
-                                  "capabilities", capabilities(true), "instructions",
-                                  instructions(q)),
+                                  "capabilities", capabilities(), "instructions", instructions(q)),
                         DISCOVER_TTL_MS, true);
 }
 
@@ -81,13 +86,11 @@ void mcp_ping(const struct request *q)
 
 void mcp_set_level(const struct request *q)
 {
-    const char *name = mcp_param(q, "level");
-    for (int i = 0; name && i < LOG_LEVELS; i++)
-        if (strcmp(levels[i], name) == 0) {
-            q->server->level = (enum log_level)i;
-            mcp_reply(q, json_object());
-            return;
-        }
-    mcp_fail_params(q, "level must be one of debug, info, notice, warning, error, critical, alert, "
-                       "emergency");
+    enum log_level level = mcp_level_find(mcp_param(q, "level"));
+    if (level == LOG_LEVELS) {
+        mcp_fail_params(q, "level must be one of " MCP_LEVELS);
+        return;
+    }
+    q->server->level = level;
+    mcp_reply(q, json_object());
 }

@@ -214,7 +214,7 @@ void mcp_read_resource(const struct request *q)
     else if (append_contents(&line, q, uri, &text) < 0)
         mcp_fail(q, RPC_INTERNAL, "out of memory");
     else
-        mcp_send(q->server, &line, NULL);
+        mcp_answer(q, &line);
 }
 
 /* -- Completion of ids ------------------------------------------------------------------------ */

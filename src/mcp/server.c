@@ -96,9 +96,10 @@ static void turn(struct server *s)
         take_lines(s);
         return;
     }
-    mcp_calls_step(s, fds + AT_CALLS, count - AT_CALLS);
+    /* An end is told to people before an answer brings it to the model. */
     if (fds[AT_BELL].revents && !s->ended)
         mcp_events_step(s);
+    mcp_calls_step(s, fds + AT_CALLS, count - AT_CALLS);
     if (fds[AT_IN].revents && !s->ended)
         hear_client(s);
 }
@@ -140,6 +141,7 @@ static int open_session(struct server *s, const struct mcp_options *options, nac
 static int close_session(struct server *s, nacre_error *err)
 {
     mcp_calls_end(s);
+    mcp_batches_end(s);
     mcp_events_end(s);
     int left = nacre_close(s->session, err);
     return left > 0 ? NACRE_EBACKEND : left;
@@ -157,6 +159,7 @@ int mcp_serve(const struct mcp_options *options, nacre_error *reterr)
         rpc_writer_init(&s.writer, STDOUT_FILENO, MCP_QUEUE_MAX);
         while (!s.ended)
             turn(&s);
+        mcp_listeners_end(&s);
         flush(&s);
         r = close_session(&s, reterr);
         rpc_writer_done(&s.writer);

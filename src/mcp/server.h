@@ -4,6 +4,7 @@
  *
  *   server.c     the loop, and its life
  *   dispatch.c   which method does what, and in which era
+ *   batch.c      several messages in one array
  *   hello.c      initialize, server/discover and the like
  *   calls.c      tools: calls, progress, cancellation, delivery
  *   resources.c  runs as resources, completion of their ids
@@ -40,6 +41,7 @@
 #define MCP_QUEUE_PAUSE      ((size_t)1 << 20) /* beyond this the client is not served on */
 #define MCP_SUBSCRIPTION_MAX 256
 
+struct batch;
 struct call;
 struct subscription;
 
@@ -55,6 +57,8 @@ enum log_level {
     LOG_LEVELS
 };
 
+#define MCP_LEVELS "debug, info, notice, warning, error, critical, alert, emergency"
+
 struct server {
     nacre_session *session;
     struct rpc_reader reader;
@@ -68,14 +72,19 @@ struct server {
     bool takes_batches;
     enum log_level level;
 
+    bool omits_ids; /* an error whose request is not known has no id, rather than null */
+
     struct call *calls;
+    struct batch *batches;
+    size_t held; /* bytes of answers in them */
 
     struct subscription *subscriptions;
     int bell;             /* readable when a background shell has ended */
     int64_t bell_rest_ns; /* until then it is not listened to */
     nacre_id *announced;  /* the completions that were pending when it was last heard */
     size_t announced_count;
-    bool delivered; /* an answer, since then */
+    bool delivered;    /* an answer, since then */
+    bool asked_to_log; /* by the request that is being taken up */
 };
 
 /* A request that is being answered. Borrowed. */
@@ -85,6 +94,9 @@ struct request {
     const json_t *id;
     json_t *params; /* an object, or NULL */
     bool modern;
+    bool logs;           /* it wants to hear of what happens meanwhile */
+    struct batch *batch; /* that it came in, or NULL */
+    size_t slot;
 };
 
 /* -- server.c --------------------------------------------------------------------------------- */
@@ -94,8 +106,14 @@ bool mcp_is_paused(const struct server *s);
 
 /* -- dispatch.c ------------------------------------------------------------------------------- */
 
-/* Does what a line says. */
+/* Does what a line says; what a message of one says, that is the one at index of a batch or none.
+ */
 void mcp_take_line(struct server *s, const char *line, size_t size);
+void mcp_take_message(struct server *s, json_t *value, struct batch *b, size_t index);
+
+/* Sends a response, or puts it where its batch collects them. The line is taken. -E2BIG if the
+ * batch has no room for it: then an error was put there. */
+int mcp_answer(const struct request *q, struct buf *line);
 
 /* Answers. The value is taken, and gets what the era wants in every result. */
 void mcp_reply(const struct request *q, json_t *value);
@@ -110,13 +128,29 @@ void mcp_fail_params(const struct request *q, const char *fmt, ...) PRINTF(2, 3)
 void mcp_notify(struct server *s, const char *method, json_t *params);
 
 /* Sends a line that is there already. The stream's error ends the server. */
-void mcp_send(struct server *s, struct buf *line, uint64_t *ret_ticket);
+void mcp_send(struct server *s, struct buf *line);
 
 /* {"name": ..., "version": ...} */
 json_t *mcp_server_info(void);
 
 /* What the parameters say; NULL if they do not, or if it is no string. */
 const char *mcp_param(const struct request *q, const char *name);
+
+/* -- batch.c ---------------------------------------------------------------------------------- */
+
+void mcp_take_batch(struct server *s, const json_t *array);
+
+/* A request at index of a batch waits for its answer; here it is. */
+void mcp_batch_open(struct batch *b, size_t index, const json_t *id);
+void mcp_batch_answer(struct server *s, struct batch *b, size_t index, struct buf *text);
+
+/* Whether an answer of this size can be held. */
+bool mcp_batch_has_room(const struct server *s, size_t size);
+
+/* Whether an answer for this id waits, or is waited for; and that it is not wanted any more. */
+bool mcp_batch_has(const struct server *s, const json_t *id);
+void mcp_batch_cancel(struct server *s, const json_t *id);
+void mcp_batches_end(struct server *s);
 
 /* -- hello.c ---------------------------------------------------------------------------------- */
 
@@ -125,6 +159,8 @@ void mcp_discover(const struct request *q);
 void mcp_ping(const struct request *q);
 void mcp_set_level(const struct request *q);
 const char *mcp_level_name(enum log_level level);
+/* LOG_LEVELS if there is none of that name. */
+enum log_level mcp_level_find(const char *name);
 
 /* -- calls.c ---------------------------------------------------------------------------------- */
 
@@ -134,6 +170,12 @@ void mcp_call_tool(const struct request *q);
 /* Whether a call of that id is under way. */
 bool mcp_call_exists(const struct server *s, const json_t *id);
 void mcp_cancel_call(struct server *s, const json_t *id);
+
+/* The answers of a batch have left with this ticket. */
+void mcp_calls_leave_batch(struct server *s, const struct batch *b, uint64_t ticket);
+
+/* Whether one of them wants to hear of the ends of shells. */
+bool mcp_calls_want_log(const struct server *s);
 
 /* The descriptor and the time of the next one to be stepped. */
 struct pollfd;
@@ -170,6 +212,12 @@ int64_t mcp_events_deadline(const struct server *s);
 
 /* Tells those who want to know which shells have ended. */
 void mcp_events_step(struct server *s);
+
+/* The same for a request that asks for it: before its answer. */
+void mcp_events_tell(const struct request *q);
+
+/* Those who listen are told that nothing will come any more. */
+void mcp_listeners_end(struct server *s);
 void mcp_events_end(struct server *s);
 
 #endif

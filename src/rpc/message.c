@@ -171,14 +171,10 @@ int rpc_begin_result(struct buf *b, const json_t *id)
     return r < 0 ? r : buf_str(b, ",\"result\":");
 }
 
-int rpc_append_error(struct buf *b, const json_t *id, int code, const char *text,
-                     const json_t *data)
+/* From the comma behind the id on. */
+static int append_error(struct buf *b, int code, const char *text, const json_t *data)
 {
-    int r = buf_str(b, "{\"jsonrpc\":\"2.0\",\"id\":");
-    if (r == 0)
-        r = id ? rpc_append_json(b, id) : buf_str(b, "null");
-    if (r == 0)
-        r = buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", code);
+    int r = buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", code);
     if (r == 0)
         r = rpc_append_string(b, text, strlen(text));
     if (r == 0 && data)
@@ -186,6 +182,21 @@ int rpc_append_error(struct buf *b, const json_t *id, int code, const char *text
     if (r == 0 && data)
         r = rpc_append_json(b, data);
     return r < 0 ? r : buf_str(b, "}}");
+}
+
+int rpc_append_error(struct buf *b, const json_t *id, int code, const char *text,
+                     const json_t *data)
+{
+    int r = buf_str(b, "{\"jsonrpc\":\"2.0\",\"id\":");
+    if (r == 0)
+        r = id ? rpc_append_json(b, id) : buf_str(b, "null");
+    return r < 0 ? r : append_error(b, code, text, data);
+}
+
+int rpc_append_error_without_id(struct buf *b, int code, const char *text)
+{
+    int r = buf_str(b, "{\"jsonrpc\":\"2.0\"");
+    return r < 0 ? r : append_error(b, code, text, NULL);
 }
 
 int rpc_append_notification(struct buf *b, const char *method, const json_t *params)

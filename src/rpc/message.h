@@ -63,9 +63,11 @@ int rpc_append_string(struct buf *b, const char *text, size_t size);
 /* {"jsonrpc":"2.0","id":...,"result": and the value has to follow, and a closing brace. */
 int rpc_begin_result(struct buf *b, const json_t *id);
 
-/* A whole error response; id and data may be NULL. */
+/* A whole error response; data may be NULL. An id that could not be read is NULL, and null in the
+ * message; who knows messages without one may be sent that instead. */
 int rpc_append_error(struct buf *b, const json_t *id, int code, const char *text,
                      const json_t *data);
+int rpc_append_error_without_id(struct buf *b, int code, const char *text);
 
 /* A whole notification; params may be NULL. */
 int rpc_append_notification(struct buf *b, const char *method, const json_t *params);

@@ -2,6 +2,7 @@
 own, with a time limit, and nothing of it alive afterwards."""
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,7 @@ class Server:
         surroundings = dict(os.environ, NACRE_HOME=home, MCP_TEST_CASE=home, **env)
         self.process = subprocess.Popen([os.path.abspath(NACRE), "mcp"], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env=surroundings, cwd=cwd or home_parent(home))
+        self.lines = []
         self.messages = []
         self.news = threading.Condition()
         self.over = False
@@ -37,8 +39,10 @@ class Server:
 
     def collect(self):
         for line in self.process.stdout:
+            value = json.loads(line)
             with self.news:
-                self.messages.append(json.loads(line))
+                self.lines.append(value)
+                self.messages.extend(value if isinstance(value, list) else [value])
                 self.news.notify_all()
         with self.news:
             self.over = True
@@ -75,7 +79,7 @@ class Server:
                         return message
                 left = deadline - time.monotonic()
                 if left <= 0 or self.over:
-                    raise AssertionError(f"it never came; there are {self.messages[-3:]}")
+                    raise AssertionError(f"it never came; there are {str(self.messages[-3:])[-3000:]}")
                 self.news.wait(left)
 
     def answer(self, id, limit=ANSWER_LIMIT):
@@ -140,6 +144,11 @@ class Server:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
             peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
         assert SANITIZED or peak < mib * 1024, f"{peak} KiB"
+
+
+def mark():
+    """A duration that no other process has, to be found by."""
+    return f"{random.randint(1000, 9999)}.{random.randint(10 ** 8, 10 ** 9)}"
 
 
 def text_of(result):

@@ -3,7 +3,6 @@
 usage: [NACRE=build/nacre] test_mcp.py [CASE...]"""
 import json
 import os
-import random
 import select
 import signal
 import subprocess
@@ -12,16 +11,11 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import (MODERN, NACRE, PREFIX, alive, holds, lacks, main, text_of,  # noqa: E402
-                        until)
+from mcp_client import (MODERN, NACRE, PREFIX, alive, holds, lacks, main, mark,  # noqa: E402
+                        text_of, until)
 
 LEGACY_VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 TOOLS = ["bash", "bash_output", "bash_input", "kill_shell", "list_shells", "recall"]
-
-
-def mark():
-    """A duration that no other process has, to be found by."""
-    return f"{random.randint(1000, 9999)}.{random.randint(10 ** 8, 10 ** 9)}"
 
 
 def running(seconds):
@@ -217,19 +211,6 @@ def refuses_an_id_in_use(serve):
     assert len(s.answers(9)) == 2
     s.request("ping", id=9)
     s.wait(lambda m: len(s.answers(9)) == 3)
-
-
-def takes_batches_where_they_exist(serve):
-    s = serve()
-    batch = [{"jsonrpc": "2.0", "id": "b1", "method": "ping"},
-             {"jsonrpc": "2.0", "method": "notifications/x"},
-             {"jsonrpc": "2.0", "id": "b2", "method": "tools/list"}]
-    s.initialize("2025-03-26")
-    s.send(batch)
-    assert s.answer("b1")["result"] == {} and s.answer("b2")["result"]["tools"]
-    s.initialize("2025-06-18")
-    s.send(batch)
-    assert s.wait(lambda m: "error" in m)["error"]["code"] == -32600
 
 
 def half_a_line_is_no_message(serve):
@@ -684,7 +665,7 @@ CASES = [
     creates_nothing_before_a_command, marks_its_tools, starts_where_it_was_started,
     survives_what_is_no_message, passes_over_a_message_of_100_mb, takes_a_command_of_a_mib,
     names_wrong_parameters, wrong_arguments_are_answers, ids_come_back_as_they_are,
-    refuses_an_id_in_use, takes_batches_where_they_exist, half_a_line_is_no_message,
+    refuses_an_id_in_use, half_a_line_is_no_message,
     answers_what_a_command_did, serves_a_second_call_at_once, answers_before_a_client_gives_up,
     cancels_a_foreground_call, cancelled_waits_leave_the_shell, tells_of_progress,
     many_calls_at_once, waits_for_a_client_that_does_not_read, tells_each_end_once,

@@ -245,6 +245,10 @@ static void errors_are_messages(void **state)
                         "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":"
                         "\"x\"}}");
     buf_done(&b);
+    assert_int_equal(rpc_append_error_without_id(&b, -32700, "x\n"), 0);
+    assert_string_equal(b.data,
+                        "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"x\\n\"}}");
+    buf_done(&b);
     json_decref(id);
     json_decref(data);
 }

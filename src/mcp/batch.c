@@ -1,0 +1,181 @@
+/*
+ * Batches: several messages in one array, answered in one array when the last of them is done. Only
+ * 2025-03-26 has them. An answer waits in its slot until then; what was cancelled leaves its slot
+ * empty, and a batch in which nothing is left to answer is not answered.
+ */
+#include <stdlib.h>
+
+#include "base/defs.h"
+#include "mcp/server.h"
+
+#define MESSAGES_MAX 128
+#define HELD_MAX     ((size_t)8 << 20) /* of all answers that wait in slots */
+
+struct slot {
+    json_t *id;      /* NULL = nothing is to be answered */
+    struct buf text; /* the answer, if it is there */
+    bool open;       /* it is not */
+};
+
+struct batch {
+    struct batch *next;
+    size_t open; /* slots, and one more while the batch is being read */
+    size_t count;
+    struct slot slots[];
+};
+
+/* -- Life ------------------------------------------------------------------------------------- */
+
+static void empty(struct server *s, struct slot *slot)
+{
+    s->held -= slot->text.len;
+    json_decref(slot->id);
+    slot->id = NULL;
+    buf_done(&slot->text);
+}
+
+static void remove_batch(struct server *s, struct batch *b)
+{
+    struct batch **at = &s->batches;
+    while (*at != b)
+        at = &(*at)->next;
+    *at = b->next;
+    for (size_t i = 0; i < b->count; i++)
+        empty(s, &b->slots[i]);
+    free(b);
+}
+
+/* The array; empty if there is nothing to say. */
+static int compose(const struct batch *b, struct buf *line)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < b->count; i++) {
+        const struct buf *text = &b->slots[i].text;
+        if (text->len == 0)
+            continue;
+        r = buf_str(line, line->len > 0 ? "," : "[");
+        if (r == 0)
+            r = buf_append(line, text->data, text->len);
+    }
+    return r == 0 && line->len > 0 ? buf_str(line, "]") : r;
+}
+
+/* One slot less to wait for. */
+static void settle(struct server *s, struct batch *b)
+{
+    struct buf line cleanup_buf;
+    uint64_t ticket = s->writer.next;
+    buf_init(&line, RPC_MESSAGE_MAX);
+    if (--b->open > 0)
+        return;
+    if (compose(b, &line) < 0)
+        s->ended = true;
+    else if (line.len > 0)
+        mcp_send(s, &line);
+    mcp_calls_leave_batch(s, b, ticket);
+    remove_batch(s, b);
+}
+
+void mcp_batches_end(struct server *s)
+{
+    while (s->batches)
+        remove_batch(s, s->batches);
+}
+
+/* -- Slots ------------------------------------------------------------------------------------ */
+
+bool mcp_batch_has_room(const struct server *s, size_t size)
+{
+    return size <= HELD_MAX - MIN(s->held, HELD_MAX);
+}
+
+void mcp_batch_answer(struct server *s, struct batch *b, size_t index, struct buf *text)
+{
+    struct slot *slot = &b->slots[index];
+    slot->text = *text;
+    *text = (struct buf){0};
+    s->held += slot->text.len;
+    slot->open = false;
+    settle(s, b);
+}
+
+static struct slot *find(const struct server *s, const json_t *id, struct batch **ret_batch)
+{
+    for (struct batch *b = s->batches; b; b = b->next)
+        for (size_t i = 0; i < b->count; i++)
+            if (b->slots[i].id && json_equal(b->slots[i].id, id)) {
+                *ret_batch = b;
+                return &b->slots[i];
+            }
+    return NULL;
+}
+
+bool mcp_batch_has(const struct server *s, const json_t *id)
+{
+    struct batch *b;
+    return find(s, id, &b) != NULL;
+}
+
+/* Whoever cancelled does not want the answer either if it is there already. */
+void mcp_batch_cancel(struct server *s, const json_t *id)
+{
+    struct batch *b;
+    struct slot *slot = find(s, id, &b);
+    if (!slot)
+        return;
+    bool open = slot->open;
+    slot->open = false;
+    empty(s, slot);
+    if (open)
+        settle(s, b);
+}
+
+/* -- Beginning -------------------------------------------------------------------------------- */
+
+static struct batch *new_batch(struct server *s, size_t count)
+{
+    struct batch *b = calloc(1, sizeof *b + count * sizeof b->slots[0]);
+    if (!b)
+        return NULL;
+    b->open = 1;
+    b->count = count;
+    b->next = s->batches;
+    s->batches = b;
+    return b;
+}
+
+void mcp_batch_open(struct batch *b, size_t index, const json_t *id)
+{
+    b->slots[index].id = json_deep_copy(id);
+    b->slots[index].open = true;
+    b->open++;
+}
+
+/* What is wrong with a batch as a whole; NULL if nothing is. */
+static const char *fault_of(const struct server *s, size_t count)
+{
+    if (!s->takes_batches)
+        return "Invalid Request: batches are not part of this protocol version";
+    if (count == 0)
+        return "Invalid Request: the batch is empty";
+    if (count > MESSAGES_MAX)
+        return "Invalid Request: there are too many messages in the batch";
+    return NULL;
+}
+
+void mcp_take_batch(struct server *s, const json_t *array)
+{
+    struct request q = {.server = s};
+    const char *fault = fault_of(s, json_array_size(array));
+    struct batch *b = fault ? NULL : new_batch(s, json_array_size(array));
+    json_t *value;
+    size_t i;
+    if (fault)
+        mcp_fail(&q, RPC_INVALID_REQUEST, "%s", fault);
+    else if (!b)
+        mcp_fail(&q, RPC_INTERNAL, "out of memory");
+    if (!b)
+        return;
+    json_array_foreach(array, i, value) mcp_take_message(s, value, b, i);
+    settle(s, b);
+}

@@ -42,6 +42,7 @@ struct pattern {
     bool ascii;   /* the pattern is: on ASCII text, BYTES and UTF are the same */
     bool utf;     /* the pattern is valid UTF-8 */
     bool by_line; /* it is looked for as it is, in one line after another */
+    bool spans;   /* it is looked for as it is, in all lines together */
     struct translation translation;
     pcre2_code *codes[KINDS][2]; /* fast, guarded */
     bool tried[KINDS][2];
@@ -83,7 +84,7 @@ static pcre2_code *compile(struct pattern *p, bool original, enum kind kind, boo
         options |= PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | (p->literal ? 0 : PCRE2_UCP);
     if (guarded)
         options |= PCRE2_AUTO_CALLOUT;
-    if (!original && !p->literal)
+    if ((!original && !p->literal) || p->spans)
         options |= PCRE2_MULTILINE;
     bool as_it_is = original || p->literal;
     pcre2_code *result =
@@ -107,7 +108,7 @@ static pcre2_code *code_for(struct pattern *p, enum kind kind, bool guarded)
 {
     if (!p->tried[kind][guarded]) {
         p->tried[kind][guarded] = true;
-        p->codes[kind][guarded] = compile(p, p->by_line, kind, guarded, NULL);
+        p->codes[kind][guarded] = compile(p, p->by_line || p->spans, kind, guarded, NULL);
     }
     return p->codes[kind][guarded];
 }
@@ -180,6 +181,8 @@ static int analyse(struct pattern *p, nacre_error *err)
     if (!code)
         return NACRE_EINVAL;
     pcre2_code_free(code);
+    if (p->spans)
+        return 0;
     if (p->literal) {
         literal_set(p);
     } else {
@@ -197,38 +200,35 @@ static int analyse(struct pattern *p, nacre_error *err)
     return 0;
 }
 
-static int check_text(const char *text, size_t size, nacre_error *err)
+static int check_text(const char *text, size_t size, bool spans, nacre_error *err)
 {
     if (size == 0)
         return err_set(err, NACRE_EINVAL, "the pattern is empty");
     if (size > PATTERN_MAX)
         return err_set(err, NACRE_EINVAL, "the pattern is longer than %d bytes", PATTERN_MAX);
-    if (memchr(text, '\n', size))
+    if (!spans && memchr(text, '\n', size))
         return err_set(err, NACRE_EINVAL,
                        "the pattern has a newline, but lines are searched one by one: search for "
                        "one of its lines");
     return 0;
 }
 
-int pattern_new(const char *text, bool literal, bool ignore_case, struct watchdog *dog,
-                struct pattern **ret, nacre_error *err)
+static int make(const char *text, const struct pattern *how, struct pattern **ret, nacre_error *err)
 {
     size_t size = strlen(text);
-    int r = check_text(text, size, err);
+    int r = check_text(text, size, how->spans, err);
     if (r < 0)
         return r;
     struct pattern *p = calloc(1, sizeof *p);
     if (!p)
         return out_of_memory(err);
+    *p = *how;
     p->text = strdup(text);
     p->size = size;
-    p->literal = literal;
-    p->fold = ignore_case;
-    p->dog = dog;
     p->ascii = bytes_are_ascii(text, size);
     p->utf = utf8_is_valid(text, size);
     p->options =
-        (literal ? PCRE2_LITERAL : PCRE2_NEVER_BACKSLASH_C) | (ignore_case ? PCRE2_CASELESS : 0);
+        (p->literal ? PCRE2_LITERAL : PCRE2_NEVER_BACKSLASH_C) | (p->fold ? PCRE2_CASELESS : 0);
     r = !p->text || make_contexts(p) < 0 ? out_of_memory(err) : analyse(p, err);
     if (r < 0) {
         pattern_free(p);
@@ -236,6 +236,20 @@ int pattern_new(const char *text, bool literal, bool ignore_case, struct watchdo
     }
     *ret = p;
     return 0;
+}
+
+int pattern_new(const char *text, bool literal, bool ignore_case, struct watchdog *dog,
+                struct pattern **ret, nacre_error *err)
+{
+    struct pattern how = {.literal = literal, .fold = ignore_case, .dog = dog};
+    return make(text, &how, ret, err);
+}
+
+int pattern_new_spanning(const char *text, struct watchdog *dog, struct pattern **ret,
+                         nacre_error *err)
+{
+    struct pattern how = {.spans = true, .dog = dog};
+    return make(text, &how, ret, err);
 }
 
 void pattern_free(struct pattern *p)
@@ -332,7 +346,7 @@ static int match_valid(struct pattern *p, enum kind kind, const struct slice *sl
     return r > 0 && is_behind(slice, ret) ? 0 : r;
 }
 
-/* One line without its newline. */
+/* One line without its newline, or all of them for a pattern that spans them. */
 static int match_line(struct pattern *p, const struct slice *line, struct hit *ret,
                       nacre_error *err)
 {
@@ -382,6 +396,8 @@ static int match_slice(struct pattern *p, const struct slice *slice, struct hit 
 {
     if (++p->slices % SLICES_A_LOOK == 0 && watchdog_look(p->dog) != 0)
         return NACRE_EBUSY;
+    if (p->spans)
+        return match_line(p, slice, ret, err);
     if (p->by_line)
         return match_by_line(p, slice, ret, err);
     if (!p->utf || (p->ascii && bytes_are_ascii(slice->data, slice->size)))
@@ -466,6 +482,8 @@ static int find_by_needle(struct pattern *p, struct text *text, size_t from, str
 int pattern_find(struct pattern *p, struct text *text, size_t from, struct hit *ret,
                  nacre_error *err)
 {
+    if (p->spans)
+        return find_in(p, text, from, text->size, ret, err);
     if (text->has_needles)
         return find_by_needle(p, text, from, ret, err);
     while (from < text->size) {

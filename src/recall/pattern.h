@@ -23,6 +23,10 @@ struct pattern;
 /* Compiles; NACRE_EINVAL with PCRE2's words and the offset. dog is borrowed. */
 int pattern_new(const char *text, bool literal, bool ignore_case, struct watchdog *dog,
                 struct pattern **ret, nacre_error *err);
+/* The same for one that may span lines, in a text that is searched as a whole: "^" and "$" are the
+ * ends of lines, "." is no newline, but "\n" is one. */
+int pattern_new_spanning(const char *text, struct watchdog *dog, struct pattern **ret,
+                         nacre_error *err);
 void pattern_free(struct pattern *pattern);
 
 /* Lines: each but the last ends with a newline. */

@@ -56,7 +56,8 @@ static const struct arg args[] = {
              "progress reports. Default: 0, with until or idle the most."},
     {"until", ARG_TEXT, offsetof(struct output_args, until), .least = 1,
      .example = "\"listening on port\"",
-     .help = "Wait until a new line matches this regular expression, or the end."},
+     .help = "Wait until new output matches this regular expression, or the end. It matches within "
+             "a line; with \\n in it, across lines."},
     {"idle", ARG_SECONDS, offsetof(struct output_args, idle), .least = 1, .most = YEAR_MS,
      .aliases = "idle_ms", .example = "2",
      .help = "Wait until nothing was printed for so many seconds, or the end."},
@@ -66,7 +67,7 @@ static const struct arg args[] = {
      .example = "50", .help = "Show its last lines, so many, instead of what is new."},
     {"filter", ARG_TEXT, offsetof(struct output_args, filter), .least = 1,
      .example = "\"error|warning\"",
-     .help = "Show only lines that match this regular expression."},
+     .help = "Show only lines that match this regular expression, each by itself."},
     {"stream", ARG_CHOICE, offsetof(struct output_args, stream), .choices = streams,
      .example = "\"stderr\"", .help = "Only this stream. Default: both."},
     {"max_output_tokens", ARG_COUNT, offsetof(struct output_args, tokens), .least = 512,
@@ -127,9 +128,9 @@ static int make_patterns(nacre_call *c, nacre_error *err)
 {
     const struct output_args *a = c->args;
     struct output *o = c->state;
-    int r = a->until ? match_new("until", a->until, &o->until, err) : 0;
+    int r = a->until ? match_new("until", a->until, true, &o->until, err) : 0;
     if (r == 0 && a->filter)
-        r = match_new("filter", a->filter, &o->filter, err);
+        r = match_new("filter", a->filter, false, &o->filter, err);
     return r;
 }
 

@@ -14,12 +14,15 @@
 #define CHUNK     ((size_t)64 * 1024)
 #define STEP_MAX  16                  /* chunks of one shell in one step: others want their turn */
 #define LINE_MAX_ ((size_t)64 * 1024) /* of an unfinished line, its end is looked at */
+#define SPAN_STEP ((size_t)16 * 1024) /* of new text, for a match that may span lines */
 #define GATHER_MS 50                  /* what follows the first new output so soon goes with it */
 
-/* One stream of text, without escape sequences: the unfinished line, and what comes to it. */
+/* One stream of text, without escape sequences: the unfinished line, or the last lines where a
+ * match may span them, and what comes to it. */
 struct window {
     struct escape escape;
     struct buf text;
+    bool returned; /* the last byte was a carriage return */
 };
 
 struct look {
@@ -45,44 +48,62 @@ struct follow {
 
 /* -- Text ------------------------------------------------------------------------------------- */
 
-/* Escape sequences are gone; a carriage return begins a line, as a progress bar means it. */
+/* Escape sequences are gone; a carriage return begins a line, as a progress bar means it, unless it
+ * is a part of a line's end. */
 static int append_plain(struct window *w, const char *data, size_t size)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < size; i++) {
-        char byte = data[i] == '\r' ? '\n' : data[i];
-        if (escape_feed(&w->escape, (uint8_t)data[i]) == ESCAPE_TEXT)
-            r = buf_append(&w->text, &byte, 1);
+        if (escape_feed(&w->escape, (uint8_t)data[i]) != ESCAPE_TEXT)
+            continue;
+        if (w->returned && data[i] != '\n')
+            r = buf_append(&w->text, "\n", 1);
+        w->returned = data[i] == '\r';
+        if (r == 0 && !w->returned)
+            r = buf_append(&w->text, &data[i], 1);
     }
     return r;
 }
 
-/* Keeps the unfinished line. */
-static void forget_lines(struct window *w)
+/* Keeps the unfinished line, or what a match may begin in. */
+static void forget_lines(struct window *w, bool spans)
 {
     const char *newline = w->text.len > 0 ? memrchr(w->text.data, '\n', w->text.len) : NULL;
-    size_t gone = newline ? (size_t)(newline + 1 - w->text.data) : 0;
-    if (w->text.len - gone > LINE_MAX_)
-        gone = w->text.len - LINE_MAX_;
+    size_t gone = newline && !spans ? (size_t)(newline + 1 - w->text.data) : 0;
+    size_t most = spans ? FOLLOW_SPAN : LINE_MAX_;
+    if (w->text.len - gone > most)
+        gone = w->text.len - most;
     memmove(w->text.data, w->text.data + gone, w->text.len - gone);
     w->text.len -= gone;
 }
 
-static int look_for_text(struct follow *f, struct look *l, const nacre_piece *piece,
-                         nacre_error *err)
+/* The next bytes of a stream. */
+static int look_at(struct follow *f, struct look *l, struct window *w, const char *data,
+                   size_t size, nacre_error *err)
 {
-    struct window *w = &l->windows[piece->stream];
-    if (!f->want.until || l->matched || piece->size == 0)
-        return 0;
-    if (piece->gap_bytes > 0)
-        w->text.len = 0;
-    if (append_plain(w, f->chunk, piece->size) < 0)
+    if (append_plain(w, data, size) < 0)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     int r = match_find(f->want.until, w->text.data, w->text.len, err);
     l->matched = r > 0;
     if (w->text.len > 0)
-        forget_lines(w);
+        forget_lines(w, match_spans(f->want.until));
     return MIN(r, 0);
+}
+
+/* A pattern that spans lines goes over its window with every piece, and is quick on small texts. */
+static int look_for_text(struct follow *f, struct look *l, const nacre_piece *piece,
+                         nacre_error *err)
+{
+    struct window *w = &l->windows[piece->stream];
+    if (!f->want.until || piece->size == 0)
+        return 0;
+    if (piece->gap_bytes > 0)
+        w->text.len = 0;
+    size_t most = match_spans(f->want.until) ? SPAN_STEP : CHUNK;
+    int r = 0;
+    for (size_t at = 0; r == 0 && !l->matched && at < piece->size; at += most)
+        r = look_at(f, l, w, f->chunk + at, MIN(piece->size - at, most), err);
+    return r;
 }
 
 /* -- One shell -------------------------------------------------------------------------------- */

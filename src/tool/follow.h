@@ -9,6 +9,9 @@
 
 #include "tool/match.h"
 
+/* Bytes of a stream that a match may span; of a longer one the beginning may be forgotten. */
+#define FOLLOW_SPAN ((size_t)32 * 1024)
+
 /* What is waited for. Without a text and without silence it is any new output. */
 struct follow_want {
     struct match *until; /* borrowed; NULL = no text */

@@ -12,6 +12,7 @@
 
 struct match {
     const char *field;
+    bool spans;
     struct watchdog dog;
     struct pattern *pattern;
 };
@@ -22,7 +23,25 @@ static int blame(const char *field, int code, const nacre_error *error, nacre_er
     return err_set(err, code, "%s: %.200s", field, error->msg);
 }
 
-int match_new(const char *field, const char *pattern, struct match **ret, nacre_error *err)
+/* A newline, or \n or \R. What else may match one (\s, a negated class) is meant for lines. */
+static bool has_newline(const char *pattern)
+{
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\n')
+            return true;
+        if (*at != '\\')
+            continue;
+        at++;
+        if (*at == 'n' || *at == 'R')
+            return true;
+        if (!*at)
+            break;
+    }
+    return false;
+}
+
+int match_new(const char *field, const char *pattern, bool may_span, struct match **ret,
+              nacre_error *err)
 {
     nacre_error error = NACRE_ERROR_INIT;
     struct match *m = calloc(1, sizeof *m);
@@ -30,13 +49,20 @@ int match_new(const char *field, const char *pattern, struct match **ret, nacre_
         return err_set(err, NACRE_ENOMEM, "out of memory");
     m->field = field;
     m->dog.deadline_ns = INT64_MAX;
-    int r = pattern_new(pattern, false, false, &m->dog, &m->pattern, &error);
+    m->spans = may_span && has_newline(pattern);
+    int r = m->spans ? pattern_new_spanning(pattern, &m->dog, &m->pattern, &error)
+                     : pattern_new(pattern, false, false, &m->dog, &m->pattern, &error);
     if (r < 0) {
         match_free(m);
         return blame(field, r, &error, err);
     }
     *ret = m;
     return 0;
+}
+
+bool match_spans(const struct match *m)
+{
+    return m->spans;
 }
 
 void match_free(struct match *m)

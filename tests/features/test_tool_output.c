@@ -126,6 +126,48 @@ TEST(until_may_come_in_pieces_and_colours)
     close_session(s);
 }
 
+TEST(until_may_span_lines)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *pieces = launch_held(s, "printf 'x\\nfo'; sleep 0.1; printf 'o\\r'; echo no >&2; "
+                                        "sleep 0.1; printf '\\n'; sleep 0.1; printf 'ba'; "
+                                        "sleep 0.1; printf 'r'; sleep 300");
+    const char *slash = launch_held(s, "printf 'foo\\\\nbar\\n'; sleep 300");
+    const char *plain = launch_held(s, "printf 'one\\ntwo\\n'; sleep 300");
+    let_go();
+    struct reply r =
+        call(s, "bash_output", "{\"id\": \"%s\", \"until\": \"^foo\\\\nbar$\"}", pieces);
+
+    CHECK_STR(r.text, "\"until\" matched]");
+    CHECK_STR(r.text, "foo\n");
+    /* A newline may be written as such; a backslash before an n may be one itself. */
+    r = call(s, "bash_output", "{\"id\": \"%s\", \"until\": \"^one$\\n^two$\"}", plain);
+    CHECK_STR(r.text, "\"until\" matched]");
+    r = call(s, "bash_output", "{\"id\": \"%s\", \"until\": \"^foo\\\\\\\\nbar$\"}", slash);
+    CHECK_STR(r.text, "\"until\" matched]");
+    r = call(s, "bash_output", "{\"id\": \"%s\", \"until\": \"a\\\\n(b\"}", plain);
+    CHECK(r.error);
+    CHECK(strncmp(r.text, "until: ", 7) == 0);
+    close_session(s);
+}
+
+/* What a match may span has an end: so much is remembered, and no more. */
+TEST(until_spans_a_bounded_window)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *near = launch_held(s, "echo begin; seq 1000 7000; echo end; sleep 300");
+    const char *far = launch_held(s, "echo begin; seq 1000 30000; echo end; sleep 300");
+    const char *until = "\"until\": \"begin\\\\n(?s:.*)end\", \"wait\": 0.5";
+    let_go();
+    await_output(s, far, "\nend\n");
+    await_output(s, near, "\nend\n");
+    struct reply r = call(s, "bash_output", "{\"id\": \"%s\", %s}", near, until);
+    CHECK_STR(r.text, "\"until\" matched]");
+    r = call(s, "bash_output", "{\"id\": \"%s\", %s}", far, until);
+    CHECK_STR(r.text, "\"until\" has not matched yet]");
+    close_session(s);
+}
+
 TEST(until_in_what_is_there_already)
 {
     nacre_session *s = open_tool(NULL);

@@ -290,6 +290,37 @@ static void test_hostile(void **state)
 }
 
 /* Steps that stay below the limit everywhere: only the watchdog ends them. */
+static bool spans(const char *pattern, const char *data, size_t size)
+{
+    struct pattern *p = NULL;
+    struct hit hit;
+    nacre_error err = NACRE_ERROR_INIT;
+    struct text text = {.data = data, .size = size};
+    assert_int_equal(pattern_new_spanning(pattern, &no_limit, &p, &err), 0);
+    pattern_begin(p, &text);
+    int r = pattern_find(p, &text, 0, &hit, &err);
+    pattern_free(p);
+    assert_true(r >= 0);
+    return r > 0;
+}
+
+#define SPANS(pattern, text) spans(pattern, text, sizeof(text) - 1)
+
+static void test_spanning(void **state)
+{
+    (void)state;
+    struct pattern *p = NULL;
+    nacre_error err = NACRE_ERROR_INIT;
+    assert_true(SPANS("foo\\nbar", "x foo\nbar y\n"));
+    assert_true(SPANS("foo\nbar", "x foo\nbar"));
+    assert_true(SPANS("^b$\\n^c$", "a\nb\nc\n"));
+    assert_true(SPANS("gr\xc3\xbc.\\n\\w", "\xff\xfe gr\xc3\xbc\xc3\x9f\n\xc3\xa9"));
+    assert_true(SPANS("a.\\nb", "a\xff\nb"));
+    assert_false(SPANS("a.b\\n", "a\nb\n"));
+    assert_false(SPANS("foo\\nbar", "foo\n\nbar"));
+    assert_int_equal(pattern_new_spanning("a\n(b", &no_limit, &p, &err), NACRE_EINVAL);
+}
+
 static void test_watchdog(void **state)
 {
     (void)state;
@@ -390,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_agreement),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_spanning),
         cmocka_unit_test(test_watchdog),
         cmocka_unit_test(test_literals),
         cmocka_unit_test(test_runs),

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/feed.h"
 #include "backend/kill.h"
 #include "backend/local_parts.h"
 #include "backend/local_reader.h"

@@ -39,6 +39,10 @@ int local_place(void *self, const nacre_command *command, char *ret_path, nacre_
 /* Notes in the run directory that the completion of a shell was delivered. */
 int local_told(void *self, const nacre_id *id, nacre_error *err);
 
+/* Opens a feed to a shell; see feed.h. */
+struct feed;
+int local_feed(void *self, const nacre_id *id, struct feed *ret, nacre_error *err);
+
 /* The home's path and the note about it; see nacre_session_home(). */
 int local_home(void *self, const char **ret_path, const char **ret_note, nacre_error *err);
 

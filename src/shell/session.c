@@ -405,3 +405,12 @@ int64_t nacre_input(nacre_session *session, const nacre_id *id, const void *data
         return session_unsupported(session, "take input", reterr);
     return CALL(session, input, id, data, size, eof, timeout_ms);
 }
+
+int session_feed(nacre_session *s, const nacre_id *id, struct feed *ret, nacre_error *err)
+{
+    int r = check_id(s, id, true, err);
+    if (r < 0)
+        return r;
+    return s->is_local ? local_feed(s->self, id, ret, err)
+                       : session_unsupported(s, "be fed without waiting", err);
+}

@@ -71,6 +71,11 @@ int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, 
 /* Whether there is one. Without, whatever is read of it is made from all run directories anew. */
 bool session_has_catalog(nacre_session *s);
 
+/* Opens a feed to a shell (backend/feed.h), as nacre_input() would write to it. NACRE_EUNSUPPORTED
+ * if the backend has no such thing. */
+struct feed;
+int session_feed(nacre_session *s, const nacre_id *id, struct feed *ret, nacre_error *err);
+
 int64_t session_setting(const nacre_session *s, nacre_setting setting);
 
 /* Calls a function of the backend, which may count on an error to fill in. */

@@ -8,10 +8,10 @@
 #include "base/err.h"
 #include "shell/session.h"
 #include "tool/ending.h"
+#include "tool/feeding.h"
 #include "tool/tool.h"
 
-#define MOMENT_MS 300 /* what a background command prints by then is in the answer */
-#define FEED_MS   2000
+#define MOMENT_MS 300          /* what a background command prints by then is in the answer */
 #define NOTE_MAX  ((size_t)80) /* of the one that comes after the summary */
 
 struct bash_args {
@@ -39,7 +39,7 @@ struct bash {
     int64_t timeout_ms, yield_ms;
     bool timeout_given;
     int64_t deadline_ns;
-    int64_t unfed; /* bytes of the input that it did not take */
+    struct feeding feeding; /* text for a stdin that stays open */
     struct ending ending;
 };
 
@@ -149,15 +149,14 @@ static void set_input(const struct bash_args *a, nacre_command *command)
     }
 }
 
-/* Text for a stdin that stays open. */
+/* A shell that does not take all of it is no error; the answer says so. */
 static void feed(nacre_call *c)
 {
     const struct bash_args *a = c->args;
     struct bash *b = c->state;
-    if (!a->keep_stdin || a->input.size == 0 || b->joined)
-        return;
-    int64_t n = nacre_input(c->session, &b->id, a->input.data, a->input.size, 0, FEED_MS, NULL);
-    b->unfed = (int64_t)a->input.size - MAX(n, INT64_C(0));
+    nacre_error ignored;
+    if (a->keep_stdin && a->input.size > 0 && !b->joined)
+        feeding_write(&b->feeding, c, &b->id, a->input.data, a->input.size, false, &ignored);
 }
 
 static int start(nacre_call *c, nacre_error *err)
@@ -183,8 +182,14 @@ static int start(nacre_call *c, nacre_error *err)
     if (b->joined)
         b->mode = BACKGROUND;
     nacre_watch_skip_output(b->watch);
-    feed(c);
     return 0;
+}
+
+static void await_command(nacre_call *c)
+{
+    const struct bash *b = c->state;
+    c->wake_ns = b->deadline_ns;
+    c->fd = nacre_watch_fd(b->watch);
 }
 
 static int begin(nacre_call *c, nacre_error *err)
@@ -197,8 +202,8 @@ static int begin(nacre_call *c, nacre_error *err)
     if (r < 0)
         return r;
     b->deadline_ns = clock_deadline(b->mode == BACKGROUND ? MOMENT_MS : b->yield_ms);
-    c->wake_ns = b->deadline_ns;
-    c->fd = nacre_watch_fd(b->watch);
+    await_command(c);
+    feed(c);
     return TOOL_WAIT;
 }
 
@@ -217,13 +222,28 @@ static int listen(struct bash *b, nacre_error *err)
     }
 }
 
+/* The answer waits for a stdin that is being fed, too, but not beyond what one call may wait; while
+ * it does, the end of the feeding is what is polled for, which the command's end brings along. */
+static bool is_due(nacre_call *c)
+{
+    struct bash *b = c->state;
+    int64_t most = MAX(b->deadline_ns, c->began_ns + call_wait_max(c) * NS_PER_MS);
+    nacre_error ignored;
+    if (b->feeding.waits && feeding_step(&b->feeding, c, &ignored) == TOOL_WAIT) {
+        c->wake_ns = MIN(c->wake_ns, most);
+        return clock_left_ms(most) == 0;
+    }
+    await_command(c);
+    return clock_left_ms(b->deadline_ns) == 0;
+}
+
 static int step(nacre_call *c, nacre_error *err)
 {
     struct bash *b = c->state;
     int r = listen(b, err);
     if (r != 0)
         return r;
-    if (clock_left_ms(b->deadline_ns) > 0)
+    if (!is_due(c))
         return TOOL_WAIT;
     if (b->mode == FOREGROUND) {
         /* Not there any more: it has ended this very moment. */
@@ -257,8 +277,8 @@ static void note_clamp(const struct bash *b, struct answer *a)
     if (b->clamped)
         answer_note(a, "the timeout was cut to %lld s, the longest that is allowed",
                     (long long)(b->timeout_ms / 1000));
-    if (b->unfed > 0)
-        answer_note(a, "%lld bytes of stdin were not taken", (long long)b->unfed);
+    if (b->feeding.taken < b->feeding.size)
+        answer_note(a, "%zu bytes of stdin were not taken", b->feeding.size - b->feeding.taken);
 }
 
 /* What a command that has ended left running may still print: that will be new. */
@@ -354,6 +374,7 @@ static const nacre_id *subject(const nacre_call *c)
 static void done(nacre_call *c)
 {
     struct bash *b = c->state;
+    feeding_done(&b->feeding);
     ending_done(&b->ending);
     nacre_watch_close(b->watch);
 }

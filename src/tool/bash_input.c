@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
+#include "tool/feeding.h"
 #include "tool/tool.h"
 
-#define FEED_MS   2000 /* a shell that does not read has a pipe of 64 KiB to fill first */
-#define MOMENT_MS 300  /* what a signal does is seen by then */
+#define MOMENT_MS 300 /* what a signal does is seen by then */
 
 struct input_args {
     const char *id;
@@ -19,9 +19,16 @@ struct input_args {
     bool eof;
 };
 
+/* What comes next: the text, the keys one by one, the end of file; and then its effect is seen. */
+enum stage { STAGE_TEXT, STAGE_KEYS, STAGE_EOF, STAGE_WATCH };
+
 struct input {
     nacre_id id;
     nacre_watch *watch;
+    enum stage stage;
+    const char *key; /* the rest of the keys */
+    struct feeding feeding;
+    char word[64]; /* what is being done, in words */
     int64_t deadline_ns;
     struct buf wrote; /* what was done, in words */
     bool over;        /* there is nobody to feed */
@@ -85,71 +92,85 @@ static int check_keys(const char *list, nacre_error *err)
 
 /* -- Doing it --------------------------------------------------------------------------------- */
 
-static void say(struct input *in, const char *what)
-{
-    buf_printf(&in->wrote, "%s%s", in->wrote.len > 0 ? ", " : "", what);
-}
-
-static int write_bytes(nacre_call *c, const char *data, size_t size, nacre_error *err)
+static int write_text(nacre_call *c, const char *data, size_t size, nacre_error *err)
 {
     struct input *in = c->state;
-    char what[96];
-    int64_t n = nacre_input(c->session, &in->id, data, size, 0, FEED_MS, err);
-    if (n < 0)
-        return (int)n;
-    snprintf(what, sizeof what,
-             (size_t)n < size ? "wrote only %lld of %zu bytes" : "wrote %lld bytes", (long long)n,
-             size);
-    say(in, what);
-    return (size_t)n < size ? err_set(err, NACRE_ETIMEOUT, "%s: shell %s does not read its stdin",
-                                      what, nacre_id_short(&in->id).s)
-                            : 0;
+    snprintf(in->word, sizeof in->word, "wrote %zu bytes", size);
+    return feeding_write(&in->feeding, c, &in->id, data, size, false, err);
 }
 
 static int close_stdin(nacre_call *c, nacre_error *err)
 {
     struct input *in = c->state;
-    int64_t n = nacre_input(c->session, &in->id, "", 0, 1, FEED_MS, err);
-    if (n >= 0)
-        say(in, "closed its stdin");
-    return (int)MIN(n, INT64_C(0));
+    snprintf(in->word, sizeof in->word, "closed its stdin");
+    return feeding_write(&in->feeding, c, &in->id, "", 0, true, err);
 }
 
 static int press(nacre_call *c, const struct key *key, nacre_error *err)
 {
     struct input *in = c->state;
-    char what[64], name[16];
+    char name[16];
     if (key->text)
-        return write_bytes(c, key->text, strlen(key->text), err);
+        return write_text(c, key->text, strlen(key->text), err);
     if (key->eof)
         return close_stdin(c, err);
-    int r = nacre_signal(c->session, &in->id, key->signal, err);
-    snprintf(what, sizeof what, "sent %s", nacre_signal_name(key->signal, name, sizeof name));
-    if (r == 0)
-        say(in, what);
-    return r;
+    snprintf(in->word, sizeof in->word, "sent %s",
+             nacre_signal_name(key->signal, name, sizeof name));
+    return feeding_signal(&in->feeding, c, &in->id, key->signal, err);
 }
 
-static int press_all(nacre_call *c, const char *list, nacre_error *err)
-{
-    int r = 0;
-    for (const char *at = list + strspn(list, " "); r == 0 && *at; at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-        r = press(c, find_key(at, length), err);
-        at += length;
-    }
-    return r;
-}
-
-static int do_all(nacre_call *c, nacre_error *err)
+/* Begins what comes next. Nothing is left when the stage is to watch. */
+static int begin_word(nacre_call *c, nacre_error *err)
 {
     const struct input_args *a = c->args;
-    int r = a->input.size > 0 ? write_bytes(c, a->input.data, a->input.size, err) : 0;
-    if (r == 0 && a->keys)
-        r = press_all(c, a->keys, err);
-    if (r == 0 && a->eof)
-        r = close_stdin(c, err);
+    struct input *in = c->state;
+    in->word[0] = '\0';
+    switch (in->stage) {
+    case STAGE_TEXT:
+        in->stage = STAGE_KEYS;
+        in->key = a->keys ? a->keys : "";
+        return a->input.size > 0 ? write_text(c, a->input.data, a->input.size, err) : TOOL_DONE;
+    case STAGE_KEYS:
+        in->key += strspn(in->key, " ");
+        if (*in->key) {
+            const char *key = in->key;
+            in->key += strcspn(key, " ");
+            return press(c, find_key(key, (size_t)(in->key - key)), err);
+        }
+        in->stage = STAGE_EOF;
+        return TOOL_DONE;
+    case STAGE_EOF:
+        in->stage = STAGE_WATCH;
+        return a->eof ? close_stdin(c, err) : TOOL_DONE;
+    case STAGE_WATCH:
+        break;
+    }
+    return TOOL_DONE;
+}
+
+/* What was done before something went wrong is said with it. */
+static int explain(const struct input *in, int r, nacre_error *err)
+{
+    nacre_error cause = *err;
+    if (in->wrote.len > 0)
+        err_set(err, r, "%.300s (before that: %.100s)", cause.msg, in->wrote.data);
     return r;
+}
+
+/* TOOL_DONE when there is nothing more to do. */
+static int feed(nacre_call *c, nacre_error *err)
+{
+    struct input *in = c->state;
+    while (in->feeding.waits || in->stage != STAGE_WATCH) {
+        int r = in->feeding.waits ? feeding_step(&in->feeding, c, err) : begin_word(c, err);
+        if (r == TOOL_WAIT)
+            return TOOL_WAIT;
+        if (r < 0)
+            return explain(in, r, err);
+        if (in->word[0])
+            buf_printf(&in->wrote, "%s%s", in->wrote.len > 0 ? ", " : "", in->word);
+    }
+    return TOOL_DONE;
 }
 
 static int check_shell(nacre_call *c, nacre_error *err)
@@ -173,6 +194,38 @@ static int check_shell(nacre_call *c, nacre_error *err)
     return r;
 }
 
+/* Waits for what a key or the end of file may do to it. */
+static int watch(nacre_call *c, nacre_error *err)
+{
+    struct input *in = c->state;
+    for (;;) {
+        nacre_event event;
+        int r = nacre_watch_next(in->watch, NULL, 0, &event, err);
+        if (r < 0)
+            return r;
+        if (event.kind == NACRE_EVENT_SETTLED || event.kind == NACRE_EVENT_END)
+            return TOOL_DONE;
+        if (event.kind == NACRE_EVENT_NONE)
+            break;
+    }
+    c->fd = nacre_watch_fd(in->watch);
+    c->wake_ns = in->deadline_ns;
+    return clock_left_ms(in->deadline_ns) > 0 ? TOOL_WAIT : TOOL_DONE;
+}
+
+static int step(nacre_call *c, nacre_error *err)
+{
+    const struct input_args *a = c->args;
+    struct input *in = c->state;
+    if (in->deadline_ns == 0) {
+        int r = feed(c, err);
+        if (r != TOOL_DONE)
+            return r;
+        in->deadline_ns = clock_deadline(a->keys || a->eof ? MOMENT_MS : 0);
+    }
+    return watch(c, err);
+}
+
 static int begin(nacre_call *c, nacre_error *err)
 {
     const struct input_args *a = c->args;
@@ -188,30 +241,10 @@ static int begin(nacre_call *c, nacre_error *err)
         return r < 0 ? r : TOOL_DONE;
     /* From before what is done on: its end shall be heard. */
     r = nacre_watch_open(c->session, &in->id, UINT64_MAX, &in->watch, err);
-    if (r == 0)
-        r = do_all(c, err);
     if (r < 0)
         return r;
     nacre_watch_skip_output(in->watch);
-    in->deadline_ns = clock_deadline(a->keys || a->eof ? MOMENT_MS : 0);
-    c->wake_ns = in->deadline_ns;
-    c->fd = nacre_watch_fd(in->watch);
-    return TOOL_WAIT;
-}
-
-static int step(nacre_call *c, nacre_error *err)
-{
-    struct input *in = c->state;
-    for (;;) {
-        nacre_event event;
-        int r = nacre_watch_next(in->watch, NULL, 0, &event, err);
-        if (r < 0)
-            return r;
-        if (event.kind == NACRE_EVENT_NONE)
-            return clock_left_ms(in->deadline_ns) > 0 ? TOOL_WAIT : TOOL_DONE;
-        if (event.kind == NACRE_EVENT_SETTLED || event.kind == NACRE_EVENT_END)
-            return TOOL_DONE;
-    }
+    return step(c, err);
 }
 
 static int answer(nacre_call *c, struct answer *a, nacre_error *err)
@@ -244,6 +277,7 @@ static int answer(nacre_call *c, struct answer *a, nacre_error *err)
 static void done(nacre_call *c)
 {
     struct input *in = c->state;
+    feeding_done(&in->feeding);
     nacre_watch_close(in->watch);
     buf_done(&in->wrote);
 }

@@ -5,6 +5,7 @@
  *   args.c     arguments
  *   call.c     calls: begin, step, result, delivery, cancellation
  *   answer.c   what an answer is made of; completions in front of it
+ *   feeding.c  words to shells
  *   follow.c   waiting for shells
  *   match.c    regular expressions over output
  *   bash.c, bash_output.c, bash_input.c, kill_shell.c, list_shells.c, recall.c: one verb each

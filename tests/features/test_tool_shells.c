@@ -75,6 +75,68 @@ TEST(input_that_cannot_be)
     close_session(s);
 }
 
+/* 100000 bytes of text; a pipe takes 65536. */
+static const char *much_input(const char *id)
+{
+    static char text[100000 + 1];
+    memset(text, 'x', sizeof text - 1);
+    return format("{\"id\": \"%s\", \"input\": \"%s\"}", id, text);
+}
+
+TEST(input_does_not_stop_the_loop)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *id = start_fed(s, "until [ -e go ]; do sleep 0.02; done; head -c 65536 | wc -c; "
+                                  "head -c 100001 | wc -c");
+    int64_t begin = now_ms();
+    nacre_call *c = begin_call(s, "bash_input", much_input(id));
+
+    CHECK(!drive(c, 50));
+    struct reply r = call(s, "list_shells", "{}");
+    CHECK_STR(r.text, "running");
+    CHECK_RANGE(0, now_ms() - begin, soon(1000));
+    CHECK(drive(c, 10000));
+    CHECK_RANGE(2000, now_ms() - begin, soon(4000));
+    r = read_reply(nacre_call_result(c));
+    CHECK(r.error);
+    CHECK_STR(r.text, "wrote only 65536 of 100000 bytes: shell");
+    nacre_call_free(c);
+    /* That is what it got, and nothing of the rest comes later. */
+    let_go();
+    r = call(s, "bash_input", "{\"id\": \"%s\", \"input\": \"abc\", \"eof\": true}", id);
+    CHECK_STR(r.text, "wrote 3 bytes, closed its stdin");
+    r = call(s, "bash_output", "{\"id\": \"%s\", \"offset\": 0, \"until\": \"^3$\"}", id);
+    CHECK_STR(r.text, "65536\n3\n");
+    close_session(s);
+}
+
+TEST(slow_readers_get_all_input)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *id = start_fed(s, "sleep 1; head -c 100000 | wc -c; sleep 300");
+    struct reply r = call(s, "bash_input", "%s", much_input(id));
+
+    CHECK_STR(r.text, "running]\nwrote 100000 bytes\n");
+    r = call(s, "bash_output", "{\"id\": \"%s\", \"until\": \"100000\"}", id);
+    CHECK_STR(r.text, "100000\n");
+    close_session(s);
+}
+
+/* The end of the shell ends the wait for room in its pipe. */
+TEST(input_that_is_cut_off_says_how_far_it_came)
+{
+    nacre_session *s = open_tool(NULL);
+    const char *id = start_fed(s, "sleep 1");
+    int64_t begin = now_ms();
+    struct reply r = call(s, "bash_input", "%s", much_input(id));
+
+    CHECK(r.error);
+    CHECK_RANGE(0, now_ms() - begin, soon(1900));
+    CHECK_STR(r.text, "wrote only 65536 of 100000 bytes: shell");
+    CHECK_STR(r.text, "takes no input");
+    close_session(s);
+}
+
 /* -- kill_shell, list_shells ------------------------------------------------------------------ */
 
 TEST(kill_says_what_it_did)

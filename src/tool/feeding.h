@@ -1,0 +1,39 @@
+/* Text, the end of file and signals for a shell, as a part of a call: none of it keeps the host's
+ * loop waiting. */
+#ifndef NACRE_TOOL_FEEDING_H
+#define NACRE_TOOL_FEEDING_H
+
+#include <nacre/session.h>
+#include <nacre/tool.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/feed.h"
+
+/* Zeroed = nothing was begun. */
+struct feeding {
+    struct feed feed;
+    bool open;
+    bool waits;         /* a word is under way */
+    size_t size, taken; /* of the last text */
+    int64_t patient_ns; /* until when nothing may be taken */
+};
+
+/*
+ * Begins a word; the one before must be done. TOOL_DONE, TOOL_WAIT or an error. data is borrowed
+ * until it is done.
+ */
+int feeding_write(struct feeding *f, nacre_call *c, const nacre_id *id, const void *data,
+                  size_t size, bool eof, nacre_error *err);
+int feeding_signal(struct feeding *f, nacre_call *c, const nacre_id *id, int signal,
+                   nacre_error *err);
+
+/*
+ * Goes on: TOOL_WAIT after having said what to wait for, TOOL_DONE, or an error; taken is true in
+ * any case. NACRE_ETIMEOUT: the shell took nothing for two seconds, and is given up.
+ */
+int feeding_step(struct feeding *f, nacre_call *c, nacre_error *err);
+void feeding_done(struct feeding *f);
+
+#endif

@@ -1,6 +1,7 @@
 /* The tool bash: what it answers, when, and what is left afterwards. */
 #include "tool.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -310,6 +311,65 @@ TEST(names_are_idempotent)
     struct reply r = call(s, "bash", "{\"command\": \"sleep 301\", \"name\": \"web\"}");
     CHECK(r.error);
     CHECK_STR(r.text, "web");
+    close_session(s);
+}
+
+/* -- Many threads ----------------------------------------------------------------------------- */
+
+#define THREADS 16
+
+struct starter {
+    nacre_session *session;
+    pthread_barrier_t *together;
+    char *result;
+    int r;
+};
+
+static void *start_one(void *argument)
+{
+    struct starter *one = argument;
+    pthread_barrier_wait(one->together);
+    one->r = nacre_tool_call(one->session, "bash",
+                             "{\"command\": \"exec sleep 300\", \"background\": true}",
+                             &one->result, NULL);
+    return NULL;
+}
+
+/* Of many that start at once exactly eight do; the others are told which ones. */
+TEST(exactly_eight_of_many_threads)
+{
+    nacre_session *s = open_tool(NULL);
+    pthread_t threads[THREADS];
+    pthread_barrier_t together;
+    struct starter starters[THREADS];
+    const char *ids[8] = {0};
+    int started = 0;
+    pthread_barrier_init(&together, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        starters[i] = (struct starter){.session = s, .together = &together};
+        CHECK_EQ_INT(0, pthread_create(&threads[i], NULL, start_one, &starters[i]));
+    }
+    for (int i = 0; i < THREADS; i++) {
+        CHECK_EQ_INT(0, pthread_join(threads[i], NULL));
+        CHECK_EQ_INT(0, starters[i].r);
+        struct reply r = read_reply(starters[i].result);
+        if (!r.error) {
+            CHECK(started < 8);
+            ids[started++] = id_of(&r);
+        } else {
+            CHECK_STR(r.text, "8 background shells are running");
+        }
+        free(starters[i].result);
+    }
+    CHECK_EQ_INT(8, started);
+    struct reply r = call(s, "bash", "{\"command\": \"true\", \"background\": true}");
+    CHECK(r.error);
+    for (int i = 0; i < 8; i++)
+        CHECK_STR(r.text, format("%.8s", ids[i]));
+    call(s, "kill_shell", "{\"id\": \"%s\"}", ids[5]);
+    r = call(s, "bash", "{\"command\": \"exec sleep 300\", \"background\": true}");
+    CHECK(!r.error);
+    pthread_barrier_destroy(&together);
     close_session(s);
 }
 

@@ -178,15 +178,22 @@ static int local_release(void *self, const nacre_id *id, nacre_error *err)
     return r;
 }
 
-static int report(const struct run *run, nacre_record *ret_record, nacre_error *err)
+typedef int fill_fn(const struct run_state *state, const struct spec *spec,
+                    nacre_record *ret_record, nacre_error *err);
+
+static int report(struct local *l, const nacre_id *id, fill_fn *fill, nacre_record *ret_record,
+                  nacre_error *err)
 {
+    cleanup_run struct run run = RUN_NONE;
     struct run_state state;
     struct spec spec;
-    int r = sweep_state(run, &state, err);
+    int r = local_open_run(l, id, &run, err);
+    if (r == 0)
+        r = sweep_state(&run, &state, err);
     if (r < 0)
         return r;
-    bool readable = run_load_spec(run, &spec, NULL) == 0;
-    r = report_fill(&state, readable ? &spec : NULL, ret_record, err);
+    bool readable = run_load_spec(&run, &spec, NULL) == 0;
+    r = fill(&state, readable ? &spec : NULL, ret_record, err);
     if (readable)
         free((void *)spec.head);
     return r;
@@ -194,9 +201,12 @@ static int report(const struct run *run, nacre_record *ret_record, nacre_error *
 
 int local_get(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *err)
 {
-    cleanup_run struct run run = RUN_NONE;
-    int r = local_open_run(self, id, &run, err);
-    return r < 0 ? r : report(&run, ret_record, err);
+    return report(self, id, report_fill, ret_record, err);
+}
+
+int local_get_plain(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *err)
+{
+    return report(self, id, report_fill_plain, ret_record, err);
 }
 
 static int local_peek(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *err)

@@ -36,6 +36,9 @@ int local_prepare(void *self, nacre_error *err);
 /* The absolute path of the directory a command would run in, into a buffer of PATH_MAX. */
 int local_place(void *self, const nacre_command *command, char *ret_path, nacre_error *err);
 
+/* The record of a shell without the processes that are alive: those take long to look for. */
+int local_get_plain(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *err);
+
 /* Notes in the run directory that the completion of a shell was delivered. */
 int local_told(void *self, const nacre_id *id, nacre_error *err);
 

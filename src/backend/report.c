@@ -124,12 +124,28 @@ void report_state(const struct run_state *state, nacre_record *ret_record)
     fill_pipestatus(state, ret_record);
 }
 
+static int check_size(const nacre_record *record, nacre_error *err)
+{
+    return record->size == sizeof *record
+               ? 0
+               : err_set(err, NACRE_EINVAL, "the record must start from NACRE_RECORD_INIT");
+}
+
+int report_fill_plain(const struct run_state *state, const struct spec *spec,
+                      nacre_record *ret_record, nacre_error *err)
+{
+    int r = check_size(ret_record, err);
+    if (r < 0)
+        return r;
+    report_state(state, ret_record);
+    return fill_strings(spec, ret_record, err);
+}
+
 int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
                 nacre_error *err)
 {
-    if (ret_record->size != sizeof *ret_record)
-        return err_set(err, NACRE_EINVAL, "the record must start from NACRE_RECORD_INIT");
-    report_state(state, ret_record);
-    fill_leftover(state, ret_record);
-    return fill_strings(spec, ret_record, err);
+    int r = report_fill_plain(state, spec, ret_record, err);
+    if (r == 0)
+        fill_leftover(state, ret_record);
+    return r;
 }

@@ -12,7 +12,11 @@
 int report_fill(const struct run_state *state, const struct spec *spec, nacre_record *ret_record,
                 nacre_error *err);
 
-/* The same without strings, and without a look at the processes that are alive. */
+/* The same without a look at the processes that are alive. */
+int report_fill_plain(const struct run_state *state, const struct spec *spec,
+                      nacre_record *ret_record, nacre_error *err);
+
+/* And without strings. */
 void report_state(const struct run_state *state, nacre_record *ret_record);
 
 /* When a piece of output was read, in ms since the epoch; any number from a damaged log. */

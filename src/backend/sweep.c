@@ -203,7 +203,7 @@ int sweep_state(const struct run *run, struct run_state *ret_state, nacre_error 
     int r = state_read(run->state_fd, ret_state);
     if (held == 0 && (r < 0 ? r != -EPROTO : !state_is_final(ret_state)))
         return sweep(run, ret_state, err);
-    return run_read_state(run, ret_state, err);
+    return run_check_state(run, r, ret_state, err);
 }
 
 void sweep_wake(const struct run_state *state)

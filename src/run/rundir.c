@@ -50,7 +50,11 @@ int run_open(int runs_fd, const nacre_id *id, struct run *ret_run, nacre_error *
 
 int run_read_state(const struct run *run, struct run_state *ret_state, nacre_error *err)
 {
-    int r = state_read(run->state_fd, ret_state);
+    return run_check_state(run, state_read(run->state_fd, ret_state), ret_state, err);
+}
+
+int run_check_state(const struct run *run, int r, const struct run_state *state, nacre_error *err)
+{
     if (r == -EPROTO)
         return err_set(err, NACRE_EUNSUPPORTED,
                        "shell %s was written by a newer nacre; use that one to read it",
@@ -58,11 +62,11 @@ int run_read_state(const struct run *run, struct run_state *ret_state, nacre_err
     if (r < 0)
         return err_sys(err, NACRE_EIO, -r, "state", "the state of shell %s is damaged",
                        nacre_id_short(&run->id).s);
-    if (!nacre_id_equal(&ret_state->id, &run->id))
+    if (!nacre_id_equal(&state->id, &run->id))
         return err_set(err, NACRE_EIO,
                        "the directory of shell %s is a copy of that of %s; look at that one",
-                       nacre_id_short(&run->id).s, nacre_id_short(&ret_state->id).s);
-    if (ret_state->phase == PHASE_WARM)
+                       nacre_id_short(&run->id).s, nacre_id_short(&state->id).s);
+    if (state->phase == PHASE_WARM)
         return not_found(&run->id, err);
     return 0;
 }

@@ -30,6 +30,9 @@ void run_close(struct run *run);
 /* The state; NACRE_EIO with a sentence if it cannot be read. */
 int run_read_state(const struct run *run, struct run_state *ret_state, nacre_error *err);
 
+/* The same for a state that was read already, with the result r. */
+int run_check_state(const struct run *run, int r, const struct run_state *state, nacre_error *err);
+
 /* The whole spec in memory the caller frees, checked. */
 int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err);
 

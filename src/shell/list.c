@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/local.h"
 #include "backend/report.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -17,6 +18,13 @@ static bool is_listed(const struct shell *shell, const void *argument)
            (!options->only_alive || shell->life != SHELL_OVER);
 }
 
+static int get(nacre_session *s, const nacre_id *id, bool details, nacre_record *ret_record)
+{
+    nacre_error *reterr = NULL;
+    return s->is_local && !details ? local_get_plain(s->self, id, ret_record, NULL)
+                                   : CALL(s, get, id, ret_record);
+}
+
 static int list_own(nacre_session *s, const nacre_list_options *options, nacre_list_fn *fn,
                     void *userdata, nacre_error *reterr)
 {
@@ -29,7 +37,7 @@ static int list_own(nacre_session *s, const nacre_list_options *options, nacre_l
     int r = 0;
     for (size_t i = 0; i < count && r == 0; i++) {
         /* One that was removed meanwhile is no reason to hide the others. */
-        if (CALL(s, get, &shells[i].id, &record) < 0)
+        if (get(s, &shells[i].id, options->details, &record) < 0)
             continue;
         uint64_t end = record.bytes[NACRE_STDOUT] + record.bytes[NACRE_STDERR];
         nacre_listed listed = {

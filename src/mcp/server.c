@@ -1,4 +1,5 @@
 /* The loop of the server, and how it begins and ends. */
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +13,8 @@
 #include "mcp/server.h"
 #include "sys/fd.h"
 
-#define FLUSH_MS 500 /* for what is written already, when the client has said its last word */
+#define HEAP_REST (1 << 20) /* bytes that are kept when an answer was given, for the next one */
+#define FLUSH_MS  500 /* for what is written already, when the client has said its last word */
 
 enum { AT_SIGNALS, AT_OUT, AT_IN, AT_BELL, AT_CALLS };
 
@@ -153,6 +155,8 @@ int mcp_serve(const struct mcp_options *options, nacre_error *reterr)
     s.signals = take_signals(reterr);
     if (s.signals < 0)
         return s.signals;
+    /* Giving the heap's end back after each answer costs the next one the pages. */
+    mallopt(M_TRIM_THRESHOLD, HEAP_REST);
     int r = open_session(&s, options, reterr);
     if (r == 0) {
         rpc_reader_init(&s.reader, STDIN_FILENO, RPC_LINE_MAX);

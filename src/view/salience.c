@@ -1,5 +1,6 @@
 #include "view/salience.h"
 
+#include <pthread.h>
 #include <string.h>
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -255,9 +256,12 @@ static void make_groups(struct salience_filter *f)
         add_to_group(f, &g, words[i].text + words[i].key, SALIENCE_DEPTH);
 }
 
-void salience_filter_init(struct salience_filter *filter)
+static struct salience_filter the_filter;
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+
+static void make_filter(void)
 {
-    memset(filter, 0, sizeof *filter);
+    struct salience_filter *filter = &the_filter;
     make_groups(filter);
     uint8_t number = 1;
     for (size_t n = 0; n < ARRAY_SIZE(words); n++) {
@@ -270,6 +274,12 @@ void salience_filter_init(struct salience_filter *filter)
     }
     for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++)
         filter->begins[(uint8_t)beginnings[i].text[0]] = true;
+}
+
+const struct salience_filter *salience_filter(void)
+{
+    pthread_once(&made, make_filter);
+    return &the_filter;
 }
 
 static bool is_blank(char c)

@@ -40,7 +40,8 @@ struct salience_filter {
     uint8_t groups[SALIENCE_DEPTH][32]; /* by the low five bits of each byte of a key */
 };
 
-void salience_filter_init(struct salience_filter *filter);
+/* The one there is: making it takes longer than a short summary. From any thread. */
+const struct salience_filter *salience_filter(void);
 
 /* Whether a line could have a salience, cheaply: true for some that have none, never false for
  * one that has. */

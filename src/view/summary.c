@@ -31,7 +31,6 @@ size_t summary_budget(const nacre_view_options *options)
 /* -- Reading ---------------------------------------------------------------------------------- */
 
 struct source {
-    struct salience_filter filter;
     const nacre_record *record;
     const nacre_view_options *options;
     struct shown *streams;
@@ -58,7 +57,7 @@ static int begin_part(const struct source *from, const struct shown *stream, boo
         .least = stream->safe,
         .line_max = budget,
         .torn = torn,
-        .filter = &from->filter,
+        .filter = salience_filter(),
     };
     return collect_new(&options, ret);
 }
@@ -492,15 +491,13 @@ int summary_write(struct buf *out, const nacre_record *record, const nacre_view_
                   summary_read_fn *read, void *self)
 {
     struct shown streams[2] = {0};
-    cleanup_free struct source *from = calloc(1, sizeof *from);
-    if (!from)
-        return -ENOMEM;
-    salience_filter_init(&from->filter);
-    from->record = record;
-    from->options = options;
-    from->streams = streams;
-    from->end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
-    int r = collect_streams(from, read, self);
+    struct source from = {
+        .record = record,
+        .options = options,
+        .streams = streams,
+        .end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
+    };
+    int r = collect_streams(&from, read, self);
     if (r == 0)
         r = compose(out, record, options, streams);
     streams_done(streams);

@@ -5,20 +5,11 @@
 #include "view/causes.h"
 #include "view/salience.h"
 
-static struct salience_filter filter;
-
-static int make_filter(void **state)
-{
-    (void)state;
-    salience_filter_init(&filter);
-    return 0;
-}
-
 static enum salience judge(const char *line)
 {
     size_t n = strlen(line);
-    enum salience salience = salience_of(&filter, line, n);
-    if (salience != SALIENCE_NONE && !salience_possible(&filter, line, n))
+    enum salience salience = salience_of(salience_filter(), line, n);
+    if (salience != SALIENCE_NONE && !salience_possible(salience_filter(), line, n))
         fail_msg("the prefilter rejects: %s", line);
     return salience;
 }
@@ -167,7 +158,7 @@ static void no_word_escapes_the_prefilter(void **state)
                     snprintf(line, sizeof line, "%.*s%s", (int)lead, "........ ", salience_word(i));
                 for (int k = 0; upper && k < n; k++)
                     line[k] = (char)(line[k] >= 'a' && line[k] <= 'z' ? line[k] - 32 : line[k]);
-                assert_true(salience_possible(&filter, line, (size_t)n));
+                assert_true(salience_possible(salience_filter(), line, (size_t)n));
             }
 }
 
@@ -180,7 +171,7 @@ static void most_lines_do_not_pass_the_prefilter(void **state)
         char line[64];
         for (size_t k = 0; k < sizeof line; k++)
             line[k] = "etaoin shrdlucmfwypvbgkqjxz0123456789-/.:"[unit_below(&random, 41)];
-        passed += salience_possible(&filter, line, sizeof line);
+        passed += salience_possible(salience_filter(), line, sizeof line);
     }
     assert_true(passed < 100);
 }
@@ -191,10 +182,10 @@ static void only_the_beginning_of_a_long_line_counts(void **state)
     static char line[SALIENCE_LOOK + 64];
     memset(line, ' ', sizeof line);
     memcpy(line + SALIENCE_LOOK - 8, "error: x", 8);
-    assert_int_equal(salience_of(&filter, line, sizeof line), SALIENCE_ERROR);
+    assert_int_equal(salience_of(salience_filter(), line, sizeof line), SALIENCE_ERROR);
     memset(line, ' ', sizeof line);
     memcpy(line + SALIENCE_LOOK, "error: x", 8);
-    assert_int_equal(salience_of(&filter, line, sizeof line), SALIENCE_NONE);
+    assert_int_equal(salience_of(salience_filter(), line, sizeof line), SALIENCE_NONE);
 }
 
 /* -- What is kept of many ------------------------------------------------------------------------
@@ -210,7 +201,7 @@ static void add(struct causes *causes, struct lines *lines, const char *text)
                                .complete = true,
                                .offset = 10 * i};
     assert_int_equal(lines_add(lines, &line, false), 0);
-    causes_look(causes, &filter, lines, i, i + 2, 10 * i + 10);
+    causes_look(causes, salience_filter(), lines, i, i + 2, 10 * i + 10);
 }
 
 static void the_first_and_the_last_are_kept(void **state)
@@ -277,8 +268,8 @@ static void test_next(void **state)
         memcpy(data, text, n);
         for (size_t at = 0; at < n;) {
             size_t end = (size_t)((char *)memchr(data + at, '\n', n - at) - data);
-            size_t next = at + salience_next(&filter, data + at, n - at);
-            bool possible = salience_possible(&filter, data + at, end - at);
+            size_t next = at + salience_next(salience_filter(), data + at, n - at);
+            bool possible = salience_possible(salience_filter(), data + at, end - at);
             assert_int_equal(next < end, possible);
             at = end + 1;
         }
@@ -299,5 +290,5 @@ int main(void)
         cmocka_unit_test(the_first_and_the_last_are_kept),
         cmocka_unit_test(a_colon_announces_the_next_line),
     };
-    return cmocka_run_group_tests(tests, make_filter, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,10 @@ int completion_told(nacre_session *s, const nacre_id *id, nacre_error *err);
 int completion_count(nacre_session *s);
 nacre_session *completion_session(const nacre_offer *offer);
 
+/* view.c: nacre_summary() of a record that is there already. */
+int view_summary(nacre_session *s, const nacre_record *record, const nacre_view_options *options,
+                 char **ret_text, nacre_error *err);
+
 /* retention.c: a little of it, if it is time. */
 void retention_now_and_then(nacre_session *s);
 /* Removes what a session whose backend is closed was not to leave. */

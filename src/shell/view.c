@@ -126,6 +126,31 @@ static int resolve(const nacre_session *session, const nacre_view_options *optio
     return 0;
 }
 
+static int summarize(nacre_session *s, const nacre_record *record, const nacre_view_options *view,
+                     char **ret_text, nacre_error *err)
+{
+    struct buf text cleanup_buf;
+    buf_init(&text, NACRE_VIEW_BUDGET_MAX);
+    struct log_reader reader = {
+        .session = s,
+        .id = &record->id,
+        .error = err,
+        .end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
+    };
+    int r = finish(summary_write(&text, record, view, read_stream, &reader), &reader, &text,
+                   ret_text, err);
+    nacre_reader_close(reader.reader);
+    return r;
+}
+
+int view_summary(nacre_session *s, const nacre_record *record, const nacre_view_options *options,
+                 char **ret_text, nacre_error *err)
+{
+    nacre_view_options view;
+    int r = resolve(s, options, &view, err);
+    return r < 0 ? r : summarize(s, record, &view, ret_text, err);
+}
+
 int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_options *options,
                   char **ret_text, nacre_record *ret_record, nacre_error *reterr)
 {
@@ -135,19 +160,8 @@ int nacre_summary(nacre_session *session, const nacre_id *id, const nacre_view_o
     int r = resolve(session, options, &view, reterr);
     if (r == 0)
         r = nacre_get(session, id, record, reterr);
-    if (r < 0)
-        return r;
-    struct buf text cleanup_buf;
-    buf_init(&text, NACRE_VIEW_BUDGET_MAX);
-    struct log_reader reader = {
-        .session = session,
-        .id = id,
-        .error = reterr,
-        .end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
-    };
-    r = finish(summary_write(&text, record, &view, read_stream, &reader), &reader, &text, ret_text,
-               reterr);
-    nacre_reader_close(reader.reader);
+    if (r == 0)
+        r = summarize(session, record, &view, ret_text, reterr);
     nacre_record_done(&own);
     return r;
 }

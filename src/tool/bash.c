@@ -300,6 +300,17 @@ static int mark_seen(const struct bash *b, const nacre_record *record, struct an
     return answer_shows(a, &b->id, &position, b->mode != FOREGROUND, err);
 }
 
+/* What the watch has heard is the end of a command in the foreground, and saves a look at its
+ * directory. */
+static int take_record(nacre_call *c, nacre_record *record, nacre_error *err)
+{
+    const struct bash *b = c->state;
+    if (b->mode != FOREGROUND || nacre_watch_record(b->watch, record, NULL) < 0)
+        return nacre_get(c->session, &b->id, record, err);
+    ends_note(c->session, record);
+    return 0;
+}
+
 static int answer_summary(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct bash *b = c->state;
@@ -307,7 +318,9 @@ static int answer_summary(nacre_call *c, struct answer *a, nacre_error *err)
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
     options.bytes = MAX(answer_room(a) - MIN(answer_room(a), NOTE_MAX), NACRE_VIEW_BUDGET_MIN);
-    int r = nacre_summary(c->session, &b->id, &options, &text, &record, err);
+    int r = take_record(c, &record, err);
+    if (r == 0)
+        r = view_summary(c->session, &record, &options, &text, err);
     if (r == 0)
         r = answer_text(a, text, err);
     if (r == 0)

@@ -5,73 +5,20 @@
 #include "bench.h"
 
 #include "baseline.h"
+#include "client.h"
 
-#define ROUNDS    200
-#define HELLOS    30
-#define LISTS     2000
-#define SHELLS    8
-#define LINE_SIZE (1 << 20)
-#define INITIALIZE                                                                     \
-    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{"             \
-    "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":" \
-    "\"bench\",\"version\":\"1\"}}}\n"
-#define CALL(tool, arguments)                                                                    \
-    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"" tool "\"," \
-    "\"arguments\":" arguments "}}\n"
-
-struct client {
-    pid_t pid;
-    int in;
-    FILE *out;
-    char *line;
-};
+#define ROUNDS 200
+#define HELLOS 30
+#define LISTS  2000
+#define SHELLS 8
 
 static struct client start(void)
 {
-    struct client c = {.line = malloc(LINE_SIZE)};
     char program[4096];
-    int in[2], out[2];
     char verb[] = "mcp";
     char *argv[] = {program, verb, NULL};
-    posix_spawn_file_actions_t actions;
     snprintf(program, sizeof program, "%s/nacre", getenv("NACRE_BUILD"));
-    if (!c.line || pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
-        die("pipe", NULL);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    if (posix_spawn(&c.pid, program, &actions, NULL, argv, environ) != 0)
-        die("spawn of the server", NULL);
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    c.in = in[1];
-    c.out = fdopen(out[0], "r");
-    return c;
-}
-
-/* Sends a line and waits for an answer: what is not a notification. */
-static void ask(struct client *c, const char *line)
-{
-    if (write(c->in, line, strlen(line)) != (ssize_t)strlen(line))
-        die("write", NULL);
-    do
-        if (!fgets(c->line, LINE_SIZE, c->out))
-            die("the server said nothing", NULL);
-    while (strstr(c->line, "\"method\":\"notifications/"));
-    if (!strstr(c->line, "\"result\":") || strstr(c->line, "\"isError\":true"))
-        die(c->line, NULL);
-}
-
-static void stop(struct client *c)
-{
-    int status;
-    close(c->in);
-    waitpid(c->pid, &status, 0);
-    fclose(c->out);
-    free(c->line);
-    if (status != 0)
-        die("the server did not end well", NULL);
+    return start_server(argv);
 }
 
 /* -- The first answer ---------------------------------------------------------------------------
@@ -85,7 +32,7 @@ static void measure_hello(void)
         struct client c = start();
         ask(&c, INITIALIZE);
         times[i] = (now_us() - begin) / 1e3;
-        stop(&c);
+        stop_server(&c);
     }
     char measured[64];
     snprintf(measured, sizeof measured, "p90 %.1f ms", percentile(times, HELLOS, 90));
@@ -125,13 +72,6 @@ static double time_lists(struct client *c, double *times)
     return (now_us() - begin) / 1e6;
 }
 
-static double memory_mib(const struct client *c)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)c->pid);
-    return (double)field_kb(path, "VmRSS:") / 1024;
-}
-
 static void start_shells(struct client *c, const char *call)
 {
     for (int i = 0; i < SHELLS; i++)
@@ -144,12 +84,12 @@ static void measure_floods(void)
     struct client quiet = start(), c = start();
     start_shells(&quiet, CALL("bash", "{\"command\":\"exec sleep 1000\",\"background\":true}"));
     double seconds = time_lists(&quiet, calm);
-    double idle = memory_mib(&quiet);
-    stop(&quiet);
+    double idle = memory_mib(&quiet, "VmRSS:");
+    stop_server(&quiet);
     start_shells(&c, CALL("bash", "{\"command\":\"exec yes\",\"background\":true}"));
     time_lists(&c, flooded);
-    double busy = memory_mib(&c);
-    stop(&c);
+    double busy = memory_mib(&c, "VmRSS:");
+    stop_server(&c);
     char measured[64];
     snprintf(measured, sizeof measured, "%d calls, one after another", LISTS);
     row("list_shells with 8 idle shells", measured, LISTS / seconds, "/s", 1000, 1);
@@ -168,7 +108,7 @@ int main(void)
     struct client c = start();
     ask(&c, INITIALIZE);
     measure_command(&c);
-    stop(&c);
+    stop_server(&c);
     measure_floods();
     return 0;
 }

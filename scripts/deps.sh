@@ -41,6 +41,9 @@ for_test() {
 for_bench() {
     cat <<-'EOF'
 	ripgrep what a search is compared with
+	nodejs runs npm
+	npm installs the servers of others that ours is compared with
+	python3 runs a loop that ours is compared with
 	EOF
 }
 

@@ -7,6 +7,7 @@
 //   notificationOf(method)  that of a notification that servers send
 //   errorOf(code)           that of a whole error answer
 //   envelope                that of a whole answer with a result
+//   batch                   that of answers to a batch
 //   check(definition, value)  what is wrong, as a list of sentences
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -95,6 +96,7 @@ function ofJsonSchema(schema) {
     // A revision that defines the standard errors has no others.
     errorOf: (code) => (errors.has(-32602) && !errors.has(code) ? undefined : { code }),
     envelope: 'JSONRPCResultResponse' in definitions ? 'JSONRPCResultResponse' : 'JSONRPCResponse',
+    batch: 'JSONRPCBatchResponse' in definitions ? 'JSONRPCBatchResponse' : undefined,
     check: (definition, value) => {
       if (typeof definition === 'string') return check(definition, value);
       const special = errors.get(definition.code);

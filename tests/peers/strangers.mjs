@@ -15,10 +15,14 @@ class Line {
     this.id = 0;
   }
 
-  // Sends what need not be JSON, and returns the next message.
-  async send(line) {
-    this.server.stdin.write(`${line}\n`);
+  async read() {
     return JSON.parse((await this.lines.next()).value);
+  }
+
+  // Sends what need not be JSON, and returns the next message.
+  send(line) {
+    this.server.stdin.write(`${line}\n`);
+    return this.read();
   }
 
   async ask(method, params, id = ++this.id) {
@@ -52,15 +56,23 @@ async function askWrongly(line, meta, isModern) {
   assert.ok(answer.result.tools.length > 0);
 }
 
-// What is no request at all. Its answers have no id.
-async function sendGarbage(line) {
+// What is no request at all. Its answers have no id, or the null of JSON-RPC where errors need one.
+async function sendGarbage(line, revision) {
   for (const [code, text] of [[-32700, '{"jsonrpc":'], [-32700, '[[[['], [-32600, '5'],
     [-32600, '[]'], [-32600, '{"jsonrpc":"1.0","method":"ping"}'],
     [-32600, '{"jsonrpc":"2.0","id":null,"method":"ping"}']]) {
     const answer = await line.send(text);
     assert.equal(answer.error?.code, code, text);
-    assert.ok(!('id' in answer), text);
+    assert.ok(revision < '2025-11-25' ? answer.id == null : !('id' in answer), text);
   }
+}
+
+// Its answers come together or one by one, in any order.
+async function sendBatch(line) {
+  const ping = (id) => ({ jsonrpc: '2.0', id, method: 'ping' });
+  const answers = [await line.send(JSON.stringify([ping('b1'), ping('b2')]))].flat();
+  if (answers.length < 2) answers.push(await line.read());
+  assert.deepEqual(answers.map((answer) => answer.id).sort(), ['b1', 'b2']);
 }
 
 export function strangerOf(revision) {
@@ -71,7 +83,8 @@ export function strangerOf(revision) {
     assert.equal(result.protocolVersion, revision);
     await askWrongly(line, undefined, false);
     await expect(-32602, line.ask('logging/setLevel', { level: 'loud' }));
-    await sendGarbage(line);
+    await sendGarbage(line, revision);
+    if (revision === '2025-03-26') await sendBatch(line);
     await line.close();
   };
 }
@@ -86,6 +99,6 @@ export async function modernStranger(stage) {
   await expect(-32602, line.ask('tools/list',
     { _meta: { [`${prefix}protocolVersion`]: '2026-07-28' } }));
   await expect(-32602, line.ask('subscriptions/listen', { _meta: meta }));
-  await sendGarbage(line);
+  await sendGarbage(line, '2026-07-28');
   await line.close();
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { definitionsOf } from './schemas.mjs';
 
 const meta = 'io.modelcontextprotocol/';
+const modern = '2026-07-28';
 const keyOf = (id) => JSON.stringify(id);
 
 // One connection. The revision of a modern request is in the request, that of all others what
@@ -57,9 +58,8 @@ class Connection {
   }
 
   faultsOf(message) {
-    if (message === null || typeof message !== 'object' || Array.isArray(message)) {
-      return ['is no object'];
-    }
+    if (Array.isArray(message)) return this.faultsOfBatch(message);
+    if (message === null || typeof message !== 'object') return ['is no object'];
     if ('method' in message) {
       return 'id' in message ? ['is a request'] : this.faultsOfNotification(message);
     }
@@ -70,6 +70,14 @@ class Connection {
     this.requests.delete(keyOf(message.id));
     return 'error' in message ? this.faultsOfError(message, request)
       : this.faultsOfResult(message, request);
+  }
+
+  // Only one revision has them.
+  faultsOfBatch(batch) {
+    return [
+      ...this.validate(this.legacy, 'batch', (d) => d.batch, batch),
+      ...batch.flatMap((message) => this.faultsOf(message)),
+    ];
   }
 
   // Finds the definitions, and that of the message among them, and validates.
@@ -96,16 +104,18 @@ class Connection {
   faultsOfError(message, request) {
     const { code } = message.error;
     const revision = definitionsOf(request.revision) ? request.revision
-      : request.revision ? '2026-07-28' : this.legacy ?? '2025-11-25';
+      : request.revision ? modern : this.legacy ?? '2025-11-25';
     return this.validate(revision, `error ${code}`, (d) => d.errorOf(code), message);
   }
 
-  // The answer to what is no message has no id. Before 2025-11-25 errors must have one, so there is
-  // nothing that would be valid; it is checked as the later ones are.
-  faultsOfLostError(message) {
-    const code = message.error?.code;
-    const revision = this.legacy === undefined ? '2026-07-28' : '2025-11-25';
-    return this.validate(revision, `error ${code}, of no request`, (d) => d.errorOf(code), message);
+  // The answer to what is no message has no id. Before 2025-11-25 errors must have one, so nothing
+  // would be valid: there it is null, as JSON-RPC has it, and the rest is checked as later.
+  faultsOfLostError({ id, ...message }) {
+    const { code } = message.error ?? {};
+    const revision = this.legacy === undefined ? modern : '2025-11-25';
+    const isOld = this.legacy < revision;
+    return this.validate(revision, `error ${code}, of no request`, (d) => d.errorOf(code),
+      isOld || id === undefined ? message : { id, ...message });
   }
 
   faultsOfNotification(message) {
@@ -113,7 +123,7 @@ class Connection {
     const subscription = params?._meta?.[`${meta}subscriptionId`];
     const owner = subscription === undefined ? this.owners.get(keyOf(params?.progressToken))
       : this.requests.get(keyOf(subscription));
-    const faults = this.validate(owner?.revision ?? this.legacy, method,
+    const faults = this.validate(owner?.revision ?? this.legacy ?? modern, method,
       (d) => d.notificationOf(method), message);
     if (method === 'notifications/progress' && !owner) faults.push('a token of nobody');
     if (subscription !== undefined && !owner) faults.push('a subscription of nobody');

@@ -153,6 +153,7 @@ static void flood(struct client *c, const struct server *s)
         read_answer(c);
 }
 
+/* Of the server alone. Ours has a keeper for each command besides; bench/idle.c weighs those. */
 static void measure_memory(void)
 {
     double idle[SERVERS], peak[SERVERS];

@@ -8,4 +8,5 @@ cd "$(dirname "$0")/.."
 . scripts/npm-lib.sh
 
 install_from_npm tests/peers
-NACRE=$build/nacre "$node" tests/peers/peers.mjs
+cd tests/peers
+NACRE=$build/nacre "$node" peers.mjs

@@ -20,7 +20,7 @@ const oneShot = (stage, era, ...args) => [
 
 async function inspect(stage, era, ...args) {
   const { stdout } = await run(process.execPath, oneShot(stage, era, ...args),
-    { env: stage.env, cwd: stage.cwd, timeout: 30000 });
+    { env: stage.env, cwd: stage.cwd, timeout: 60000 });
   const answer = JSON.parse(stdout);
   return answer.result ?? answer;
 }
@@ -54,7 +54,7 @@ class Connection {
   static async open(stage, era) {
     const connection = new Connection();
     connection.options = { env: { ...stage.env, MCP_INSPECTOR_SECRET_STORE: 'file' },
-      cwd: stage.cwd, timeout: 30000 };
+      cwd: stage.cwd, timeout: 60000 };
     const { stdout } = await connection.run('private');
     for (const [, name, value] of stdout.matchAll(/^export (\w+)='(.*)'$/gm)) {
       connection.options.env[name] = value;
@@ -88,7 +88,7 @@ async function followShell(connection) {
     command: 'echo ready; read x; echo got $x; sleep 60' });
   const { id } = started._meta['nacre/run'];
   await connection.call('bash_input', { id, input: 'word\n' });
-  const news = await connection.call('bash_output', { id, until: 'got word', wait: 10 });
+  const news = await connection.call('bash_output', { id, until: 'got word', wait: 30 });
   assert.match(textOf(news), /got word/);
   const log = await connection.ask('@nacre', 'resources/read', `nacre://run/${id}/log`);
   assert.equal(log.contents[0].text, 'ready\ngot word\n');
@@ -104,7 +104,7 @@ async function hearProgress(connection, stage) {
     '--tool-metadata', 'progressToken=mine');
   const heard = stage.messages('server').filter(({ method, params }) =>
     method === 'notifications/progress' && params.progressToken === 'mine');
-  assert.equal(heard[0]?.params.message, 'compiling');
+  assert.ok(heard.some(({ params }) => params.message === 'compiling'));
 }
 
 async function hearCompletion(connection, stage) {

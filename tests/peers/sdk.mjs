@@ -56,9 +56,8 @@ class Work {
     const started = await this.call('bash', { background: true, keep_stdin: true,
       command: 'echo ready; read x; echo got $x; sleep 60' });
     const { id } = started._meta['nacre/run'];
-    assert.match(textOf(started), /ready/);
     await this.call('bash_input', { id, input: 'word\n' });
-    const news = await this.call('bash_output', { id, until: 'got word', wait: 10 });
+    const news = await this.call('bash_output', { id, until: 'got word', wait: 30 });
     assert.match(textOf(news), /got word/);
     await this.useResources(id);
     assert.match(textOf(await this.call('kill_shell', { id })), /^killed background shell/m);

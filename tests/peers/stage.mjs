@@ -16,7 +16,7 @@ export const textOf = (result) => result.content.map((item) => item.text).join('
 
 // Asks again until the answer is true.
 export async function until(question) {
-  for (let tries = 0; tries < 500; tries++) {
+  for (let tries = 0; tries < 1500; tries++) {
     const answer = await question();
     if (answer) return answer;
     await sleep(20);

@@ -53,7 +53,8 @@ async function leave(stage, era) {
 class Connection {
   static async open(stage, era) {
     const connection = new Connection();
-    connection.options = { env: { ...stage.env, MCP_INSPECTOR_SECRET_STORE: 'file' },
+    connection.options = {
+      env: { ...stage.env, MCP_INSPECTOR_SECRET_STORE: 'file', TMPDIR: stage.cwd },
       cwd: stage.cwd, timeout: 60000 };
     const { stdout } = await connection.run('private');
     for (const [, name, value] of stdout.matchAll(/^export (\w+)='(.*)'$/gm)) {

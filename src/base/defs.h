@@ -8,12 +8,20 @@
 #include <unistd.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)     ((a) < (b) ? (a) : (b))
-#define MAX(a, b)     ((a) > (b) ? (a) : (b))
+/* Each argument is evaluated once. */
+#define MIN(a, b)            CHOOSE_(a, <, b, __COUNTER__)
+#define MAX(a, b)            CHOOSE_(a, >, b, __COUNTER__)
+#define CHOOSE_(a, op, b, n) CHOOSE_NAMED_(a, op, b, n)
+#define CHOOSE_NAMED_(a, op, b, n)      \
+    __extension__({                     \
+        __auto_type a_##n = (a);        \
+        __auto_type b_##n = (b);        \
+        a_##n op b_##n ? a_##n : b_##n; \
+    })
 
-#define UNUSED        __attribute__((unused))
-#define PRINTF(f, a)  __attribute__((format(printf, f, a)))
-#define NO_SANITIZE   __attribute__((no_sanitize("address", "thread", "undefined")))
+#define UNUSED       __attribute__((unused))
+#define PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define NO_SANITIZE  __attribute__((no_sanitize("address", "thread", "undefined")))
 
 /* Sanitizers keep books on stacks and threads that a shared address space would confuse. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -33,7 +33,7 @@ static const struct method {
 void mcp_send(struct server *s, struct buf *line)
 {
     if (s->log)
-        fprintf(stderr, "nacre mcp: > %.*s%s\n", (int)MIN(line->len, 2000), line->data,
+        fprintf(stderr, "nacre mcp: > %.*s%s\n", (int)MIN(line->len, (size_t)2000), line->data,
                 line->len > 2000 ? "..." : "");
     if (rpc_writer_send(&s->writer, line, NULL) < 0)
         s->ended = true;
@@ -270,7 +270,7 @@ void mcp_take_line(struct server *s, const char *line, size_t size)
 {
     struct rpc_fault fault;
     if (s->log)
-        fprintf(stderr, "nacre mcp: < %.*s%s\n", (int)MIN(size, 2000), line,
+        fprintf(stderr, "nacre mcp: < %.*s%s\n", (int)MIN(size, (size_t)2000), line,
                 size > 2000 ? "..." : "");
     struct request q = {.server = s};
     json_t *value = rpc_decode(line, size, &fault);

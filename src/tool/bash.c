@@ -317,7 +317,8 @@ static int answer_summary(nacre_call *c, struct answer *a, nacre_error *err)
     nacre_record record = NACRE_RECORD_INIT;
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
-    options.bytes = MAX(answer_room(a) - MIN(answer_room(a), NOTE_MAX), NACRE_VIEW_BUDGET_MIN);
+    options.bytes =
+        MAX(answer_room(a) - MIN(answer_room(a), NOTE_MAX), (size_t)NACRE_VIEW_BUDGET_MIN);
     int r = take_record(c, &record, err);
     if (r == 0)
         r = view_summary(c->session, &record, &options, &text, err);

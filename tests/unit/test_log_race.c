@@ -68,7 +68,7 @@ static int meddle_with_looks(int burst, uint64_t place)
     for (int moment = 0; moment < 14; moment++) {
         struct logr reader;
         /* The ring is full, and goes round. */
-        meddler.burst = (int)MIN(450, 130000 / meddler.size);
+        meddler.burst = (int)MIN((size_t)450, 130000 / meddler.size);
         meddle();
         rig_publish(&rig);
         uint64_t length = rig.st.log.end - rig.st.log.tail_start;

@@ -10,10 +10,12 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
+#include "sys/fd.h"
 
 #define READS_PER_TURN 64
 #define BUSY_READ      ((size_t)16 * 1024)
 #define BUSY_TRIES     16
+#define ASIDE_NICE     "10"
 
 static struct keeper *guarded;
 static volatile sig_atomic_t ring_lost;
@@ -63,6 +65,8 @@ void publish(struct keeper *k)
 /* New output: readers learn of it at once, but during a flood only every now and then. */
 static void publish_output(struct keeper *k)
 {
+    if (k->log.ring)
+        drain_step(k, true);
     if (clock_mono_ns() - k->published >= PUBLISH_NS)
         publish(k);
     else if (k->publish_at == NEVER)
@@ -90,6 +94,18 @@ static ssize_t pull(struct keeper *k, nacre_stream stream)
     if (n == 0 || (n < 0 && n != -EAGAIN))
         k->ended_fd[stream] = TAKE_FD(k->out_fd[stream]);
     return n;
+}
+
+/*
+ * Who drowns a machine in output is not waited for by anybody; who looks at it is. The scheduler
+ * weighs sessions against each other, and each keeper is one, as each command is.
+ */
+void drain_step(struct keeper *k, bool aside)
+{
+    /* Refused now and then to whoever is not root: tried again. */
+    if (k->aside != aside &&
+        fd_poke_at(AT_FDCWD, "/proc/self/autogroup", aside ? ASIDE_NICE : "0") >= 0)
+        k->aside = aside;
 }
 
 void drain_close_ended(struct keeper *k)

@@ -141,6 +141,7 @@ struct keeper {
     struct conn *pacer; /* whose reading the command is held to, or NULL */
     uint64_t seen;      /* by it */
     bool held;          /* the streams are not being read */
+    bool aside;         /* see drain_step() */
     bool bell_due;      /* the session has something to hear */
 
     struct kill_order order;
@@ -217,6 +218,8 @@ void drain_stream(struct keeper *k, nacre_stream stream);
 void drain_now(struct keeper *k);
 bool drain_at_eof(const struct keeper *k);
 void drain_close_ended(struct keeper *k);
+/* Aside, or back: whether others go first when there is not enough for all. */
+void drain_step(struct keeper *k, bool aside);
 /* The pacer has read up to an offset, or (UINT64_MAX) is gone. */
 void drain_seen(struct keeper *k, uint64_t offset);
 /* Ties the log to the state, and catches what may happen to its mapping. */

@@ -128,6 +128,7 @@ void launch_again(struct keeper *k)
         return;
     start_forget(k);
     logw_done(&k->log);
+    drain_step(k, false);
     munmap(k->result, sizeof *k->result);
     be_reborn(k, k->next_fd);
 }

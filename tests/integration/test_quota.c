@@ -195,6 +195,33 @@ TEST(random_bytes)
     close_session(s);
 }
 
+static bool is_aside(pid_t keeper)
+{
+    char *text = slurp(format("/proc/%d/autogroup", (int)keeper), NULL);
+    bool aside = text && strstr(text, " nice 10");
+
+    free(text);
+    return aside;
+}
+
+/* The keeper of a flood lets others go first; that of anything else does not. */
+TEST(a_flood_steps_aside)
+{
+    if (access("/proc/self/autogroup", W_OK) < 0)
+        SKIP("the scheduler of this kernel does not know sessions");
+    nacre_session *s = open_session();
+    nacre_command command = NACRE_COMMAND_INIT;
+
+    command.text = "echo; exec sleep 300";
+    nacre_id calm = start_command(s, &command);
+    command.text = "exec yes";
+    command.quota = QUOTA;
+    nacre_id flood = start_command(s, &command);
+    CHECK(AWAIT(is_aside(keeper_of(s, &flood).pid), 5000));
+    CHECK(!is_aside(keeper_of(s, &calm).pid));
+    close_session(s);
+}
+
 /* An endless flood, killed: memory of the keeper and of the host stay where they were. */
 TEST(memory_of_an_endless_flood)
 {

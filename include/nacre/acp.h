@@ -91,12 +91,22 @@ NACRE_API void nacre_acp_host_close(nacre_acp_host *host);
  * own: requests leave by a callback, and every message that comes from the client is offered to
  * nacre_acp_agent_feed().
  *
+ * What is fetched from the client is written into a run directory of the session's home, in the
+ * place of a keeper by the process of the agent. So these shells are listed, read, searched and
+ * told of like any other, also after the session; if the process dies they are NACRE_LOST.
+ *
  * What a client can do is less than what a keeper can: both streams are one (NACRE_STDOUT), there
- * is no stdin, whether a tree is empty is only known by the client's word, and output beyond the
- * limit is cut by the client, which does not say by how much. Where that happened a gap of one
- * byte stands for all that is missing. Text is kept here when a command has ended and its terminal
- * was released, which happens as soon as its last output was fetched.
+ * is no stdin and no signal, nothing can be kept, whether a tree is empty is only known by the
+ * client's word (NACRE_TIER_CLIENT), and no other process can kill such a shell. Output is fetched
+ * when somebody reads, watches or waits, and once more after the exit; then the terminal is
+ * released. What a client cuts it cuts without saying by how much: a gap of one byte stands for
+ * all that is missing, and as a log has one gap, what was fetched between the first and the last
+ * of several is dropped with it.
  */
+
+/* Whether a client's `initialize` request, of version 1, says that it has terminals: 1 = take
+ * nacre_backend_acp(); 0 = it must not be asked for any, so run commands here (no backend). */
+NACRE_API int nacre_acp_client_has_terminals(const char *initialize, size_t size);
 
 typedef struct nacre_acp_agent nacre_acp_agent;
 
@@ -112,19 +122,25 @@ typedef struct nacre_acp_agent_options {
     void *userdata;
     size_t output_limit; /* bytes of output asked for; 0 = 4 MiB */
     int64_t answer_ms;   /* the longest a client may take to answer; 0 = 30 s */
+    /* The workspace: the cwd of the ACP session, absolute, and its additionalDirectories, ended by
+     * NULL. Commands run in cwd if nothing else is said; a directory that is not in or below one
+     * of these is refused with NACRE_EPERM, and the client is not asked. cwd NULL = anywhere. */
+    const char *cwd;
+    const char *const *directories;
 } nacre_acp_agent_options;
 
-#define NACRE_ACP_AGENT_OPTIONS_INIT                                  \
-    {                                                                 \
-        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, 0, 0 \
+#define NACRE_ACP_AGENT_OPTIONS_INIT                                              \
+    {                                                                             \
+        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, 0, 0, NULL, NULL \
     }
 
 /* On success *ret_agent is owned by the caller; close it after the session that uses it. */
 NACRE_API int nacre_acp_agent_open(const nacre_acp_agent_options *options,
                                    nacre_acp_agent **ret_agent, nacre_error *reterr);
 
-/* The backend, for nacre_options; valid until the agent is closed. Timeouts are kept by whoever
- * waits or watches: after them the terminal is killed. */
+/* The backend, for nacre_options; valid until the agent is closed, for one session at a time.
+ * Timeouts are kept by whoever waits, watches or calls the session at all: after them the terminal
+ * is killed. */
 NACRE_API const nacre_backend *nacre_backend_acp(nacre_acp_agent *agent);
 
 /* Takes a message of the client's. 1 = it answers a request of ours, 0 = it is somebody else's.

@@ -34,7 +34,8 @@ typedef enum nacre_tree {
 typedef enum nacre_tier {
     NACRE_TIER_CGROUP = 0,    /* a cgroup v2 leaf of its own, and all of the next */
     NACRE_TIER_SUBREAPER = 1, /* whatever it daemonises becomes its keeper's child */
-    NACRE_TIER_GROUP = 2      /* its process group only */
+    NACRE_TIER_GROUP = 2,     /* its process group only */
+    NACRE_TIER_CLIENT = 3     /* by an ACP client, whose word is all there is */
 } nacre_tier;
 
 /* Why it was ended, if it was. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "acp/child.h"
+#include "acp/greeting.h"
 #include "acp/host.h"
 #include "acp/lines.h"
 #include "acp/serve.h"
@@ -45,11 +46,6 @@ static bool may_hold(const char *line, size_t size, const char *word)
     return memmem(line, size, word, strlen(word)) || memmem(line, size, "\\u", 2);
 }
 
-static bool is_true(const json_t *object, const char *name)
-{
-    return json_is_true(json_object_get(object, name));
-}
-
 /* Puts "terminal": true into the capabilities. */
 static int declare_terminals(json_t *params)
 {
@@ -62,23 +58,13 @@ static int declare_terminals(json_t *params)
     return json_object_set_new(capabilities, "terminal", json_true()) < 0 ? -ENOMEM : 0;
 }
 
-/* Reads the client's `initialize`: whether the terminals are ours from now on. Other versions of
- * the protocol have no terminals of this kind. */
-static bool greet(struct proxy *p, const struct rpc_message *m)
-{
-    json_t *params = m->params;
-    const json_t *version = json_object_get(params, "protocolVersion");
-    p->greeted = true;
-    if (!json_is_object(params) || !json_is_integer(version) || json_integer_value(version) != 1)
-        return false;
-    return p->always || !is_true(json_object_get(params, "clientCapabilities"), "terminal");
-}
-
 /* Sends an `initialize` on with the terminals in it; false if it is to pass as it is. */
 static bool pass_greeting(struct proxy *p, json_t *value, const struct rpc_message *m)
 {
-    p->hosting = greet(p, m);
-    if (!p->hosting || is_true(json_object_get(m->params, "clientCapabilities"), "terminal"))
+    bool has = acp_greeting_has_terminals(m);
+    p->greeted = true;
+    p->hosting = acp_greeting_is_ours(m) && (p->always || !has);
+    if (!p->hosting || has)
         return false;
     struct buf line cleanup_buf;
     buf_init(&line, ACP_LINE_MAX);

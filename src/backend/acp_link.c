@@ -1,8 +1,10 @@
 /* Requests to an ACP client, and what becomes of its answers. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backend/acp.h"
 #include "base/clock.h"
@@ -48,6 +50,15 @@ bool acp_pause(nacre_acp_agent *a, int64_t deadline_ns)
     int64_t slice = clock_deadline(SLICE_MS);
     struct timespec until = moment(MIN(deadline_ns, slice));
     pthread_cond_timedwait(&a->changed, &a->lock, &until);
+    return true;
+}
+
+bool acp_is_late(struct acp_shell *shell)
+{
+    if (shell->exited || shell->reason != NACRE_REASON_NONE ||
+        clock_left_ms(shell->deadline_ns) != 0)
+        return false;
+    shell->reason = NACRE_REASON_DEADLINE;
     return true;
 }
 
@@ -172,9 +183,9 @@ static void note_exit(struct acp_shell *shell, const json_t *status)
     const char *signal = json_string_value(json_object_get(status, "signal"));
     if (shell->exited)
         return;
+    json_int_t value = json_is_integer(code) ? json_integer_value(code) : -1;
     shell->exited = true;
-    shell->exited_ms = clock_real_ns() / NS_PER_MS;
-    shell->exit_code = json_is_integer(code) ? (int)json_integer_value(code) : -1;
+    shell->exit_code = value >= 0 ? (int)MIN(value, (json_int_t)INT_MAX) : -1;
     shell->signal = signal ? MAX(nacre_signal_number(signal), 0) : 0;
 }
 
@@ -189,15 +200,31 @@ static void note_end(struct acp_shell *shell)
 static void note_output(struct acp_shell *shell, const json_t *result)
 {
     const json_t *text = json_object_get(result, "output");
-    if (json_is_string(text))
-        acp_text_update(&shell->text, json_string_value(text), json_string_length(text),
-                        json_is_true(json_object_get(result, "truncated")));
+    if (json_is_string(text) && shell->run) {
+        const char *bytes = json_string_value(text);
+        size_t size = json_string_length(text);
+        bool truncated = json_is_true(json_object_get(result, "truncated")), gap;
+        size_t from = acp_text_take(&shell->text, bytes, size, truncated, &gap);
+        acp_run_add(shell->run, bytes + from, size - from, gap);
+    }
     shell->fetching = false;
     shell->fetches++;
     shell->final = shell->final || shell->last;
 }
 
-/* Takes an answer in. With the lock. Without an answer the client has gone. */
+/* Writes down what a shell has become, and tells whoever waits for it. With the lock. */
+static void tell(nacre_acp_agent *a, struct acp_shell *shell)
+{
+    static const uint64_t one = 1;
+    acp_run_note(shell);
+    acp_watch_ring(a, shell);
+    if (!shell->background || !shell->final)
+        return;
+    shell->rings = true;
+    ssize_t rung UNUSED = write(a->bell_fd, &one, sizeof one);
+}
+
+/* Takes an answer in. With the lock. An error tells nothing, but that there is no more to come. */
 static void take_in(nacre_acp_agent *a, const struct acp_call *call)
 {
     struct acp_shell *shell = call->shell;
@@ -208,7 +235,8 @@ static void take_in(nacre_acp_agent *a, const struct acp_call *call)
         note_output(shell, result);
     else if (call->kind == ACP_RELEASE)
         note_end(shell);
-    acp_watch_ring(a, shell);
+    if (call->kind != ACP_KILL)
+        tell(a, shell);
 }
 
 /* What the state of a shell asks for: after the exit its last output, after that the release. */
@@ -287,8 +315,10 @@ void nacre_acp_agent_gone(nacre_acp_agent *agent)
         free_call(call);
     }
     for (struct acp_shell *shell = agent->shells; shell; shell = shell->next) {
+        if (shell->over)
+            continue;
         note_end(shell);
-        acp_watch_ring(agent, shell);
+        tell(agent, shell);
     }
     pthread_cond_broadcast(&agent->changed);
     pthread_mutex_unlock(&agent->lock);

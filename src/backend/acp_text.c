@@ -3,61 +3,63 @@
 
 #include "backend/acp.h"
 #include "base/defs.h"
+#include "base/sum.h"
 
-#define OVERLAP 256 /* bytes by which a snapshot is recognised as going on where we are */
-
-uint64_t acp_text_end(const struct acp_text *t)
+static bool goes_on_at(const struct acp_text *t, const char *snapshot, size_t size, size_t at)
 {
-    return t->base + t->bytes.len;
+    return at <= size && at >= t->known && memcmp(snapshot + at - t->known, t->last, t->known) == 0;
 }
 
-static uint64_t count_lines(const char *s, size_t size)
+/* Where a snapshot shows the end of what we have; SIZE_MAX if it does not. The first match is
+ * taken: a text that repeats itself may then be shown twice, but none of it is left out. */
+static size_t find_end(const struct acp_text *t, const char *snapshot, size_t size)
 {
-    uint64_t lines = size > 0 && s[size - 1] != '\n';
-    for (const char *end = s + size; (s = memchr(s, '\n', (size_t)(end - s))); s++)
-        lines++;
-    return lines;
+    const char *found = t->known > 0 ? memmem(snapshot, size, t->last, t->known) : NULL;
+    return found ? (size_t)(found - snapshot) + t->known : SIZE_MAX;
 }
 
-/* Where the snapshot begins: right where it shows the end of what we have; or, if that is not in
- * it, behind a gap. The first match is taken: a text that repeats itself may then be shown twice,
- * but none of it is left out. */
-static uint64_t place(const struct acp_text *t, const char *snapshot, size_t size)
+static void remember(struct acp_text *t, const char *new, size_t size)
 {
-    size_t known = MIN(t->bytes.len, (size_t)OVERLAP);
-    uint64_t end = acp_text_end(t);
-    const char *found =
-        known > 0 ? memmem(snapshot, size, t->bytes.data + t->bytes.len - known, known) : NULL;
-    if (!found)
-        return end + 1;
-    uint64_t shown = (uint64_t)(found - snapshot) + known;
-    return shown > end ? 0 : end - shown;
+    size_t kept = size >= ACP_OVERLAP ? 0 : MIN(t->known, ACP_OVERLAP - size);
+    size_t taken = MIN(size, (size_t)ACP_OVERLAP);
+    memmove(t->last, t->last + t->known - kept, kept);
+    memcpy(t->last + kept, new + size - taken, taken);
+    t->known = kept + taken;
+    t->end += size;
 }
 
-int acp_text_update(struct acp_text *t, const char *snapshot, size_t size, bool truncated)
+/* The very snapshot that was seen last says nothing new, however it repeats itself. The sum leaves
+ * out an odd end, which is in what we remember. */
+static bool is_the_same(struct acp_text *t, const char *snapshot, size_t size)
 {
-    struct buf bytes;
-    buf_init(&bytes, SIZE_MAX / 2);
-    int r = buf_append(&bytes, snapshot, size);
-    if (r < 0)
-        return r;
-    t->base = truncated || t->cut ? place(t, snapshot, size) : 0;
+    uint64_t sum = sum64(snapshot, size);
+    bool same = size == t->size && sum == t->sum && goes_on_at(t, snapshot, size, size);
+    t->size = size;
+    t->sum = sum;
+    return same;
+}
+
+size_t acp_text_take(struct acp_text *t, const char *snapshot, size_t size, bool truncated,
+                     bool *ret_gap)
+{
+    *ret_gap = false;
+    if (size == 0)
+        return 0;
+    size_t at = t->end <= size ? (size_t)t->end : SIZE_MAX;
+    bool whole = !truncated && !t->cut;
+    if (!whole || at == SIZE_MAX || !goes_on_at(t, snapshot, size, at)) {
+        if (is_the_same(t, snapshot, size))
+            return size;
+        at = find_end(t, snapshot, size);
+    }
     t->cut = t->cut || truncated;
-    t->lines = count_lines(snapshot, size);
-    buf_done(&t->bytes);
-    t->bytes = bytes;
-    return 0;
-}
-
-size_t acp_text_read(const struct acp_text *t, uint64_t *cursor, void *buf, size_t size,
-                     uint64_t *ret_gap)
-{
-    *ret_gap = *cursor < t->base ? t->base - *cursor : 0;
-    *cursor = MAX(*cursor, t->base);
-    uint64_t end = acp_text_end(t);
-    size_t n = *cursor < end ? (size_t)MIN(end - *cursor, (uint64_t)size) : 0;
-    if (n > 0)
-        memcpy(buf, t->bytes.data + (*cursor - t->base), n);
-    *cursor += n;
-    return n;
+    if (at == SIZE_MAX) {
+        *ret_gap = true;
+        t->cut = true;
+        t->known = 0;
+        t->end++;
+        at = 0;
+    }
+    remember(t, snapshot + at, size - at);
+    return at;
 }

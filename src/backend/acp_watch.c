@@ -6,6 +6,8 @@
 #include <sys/timerfd.h>
 
 #include "backend/acp.h"
+#include "backend/local_parts.h"
+#include "backend/local_watch.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -18,10 +20,10 @@ struct acp_watch {
     struct acp_watch *next;
     nacre_acp_agent *agent;
     struct acp_shell *shell;
+    struct local_watch *log; /* reads what was written down */
     int timer_fd;
-    uint64_t cursor;
     bool skip;
-    bool told_exit, told_settled;
+    uint64_t rings;
     int64_t look_ns; /* when the output is asked for again */
 };
 
@@ -34,33 +36,12 @@ static void set_timer(const struct acp_watch *w, int64_t at_ns)
 
 void acp_watch_ring(nacre_acp_agent *a, const struct acp_shell *shell)
 {
-    for (const struct acp_watch *w = a->watches; w; w = w->next)
-        if (w->shell == shell)
-            set_timer(w, 1);
-}
-
-static bool pick_event(struct acp_watch *w, void *buf, size_t size, nacre_event *ret_event)
-{
-    struct acp_shell *shell = w->shell;
-    uint64_t gap = 0;
-    size_t n = w->skip ? 0 : acp_text_read(&shell->text, &w->cursor, buf, size, &gap);
-    if (n > 0) {
-        ret_event->kind = NACRE_EVENT_OUTPUT;
-        ret_event->piece = (nacre_piece){.stream = NACRE_STDOUT,
-                                         .offset = w->cursor - n,
-                                         .size = n,
-                                         .time_ms = clock_real_ns() / NS_PER_MS,
-                                         .gap_bytes = gap};
-    } else if (shell->final && !w->told_exit) {
-        w->told_exit = true;
-        ret_event->kind = NACRE_EVENT_EXIT;
-    } else if (shell->final && !w->told_settled) {
-        w->told_settled = true;
-        ret_event->kind = NACRE_EVENT_SETTLED;
-    } else if (shell->over) {
-        ret_event->kind = NACRE_EVENT_END;
+    for (struct acp_watch *w = a->watches; w; w = w->next) {
+        if (w->shell != shell)
+            continue;
+        w->rings++;
+        set_timer(w, 1);
     }
-    return ret_event->kind != NACRE_EVENT_NONE;
 }
 
 /* Whether to ask for the output now. */
@@ -86,30 +67,38 @@ static int64_t next_look(const struct acp_watch *w)
     return next == INT64_MAX ? 0 : next;
 }
 
-static int watch_next(void *self, void *buf, size_t size, nacre_event *ret_event,
-                      nacre_error *err UNUSED)
+/* There is no event: what is due is done, and the timer set for what is due next. */
+static void go_on(struct acp_watch *w, uint64_t rings)
 {
-    struct acp_watch *w = self;
     nacre_acp_agent *a = w->agent;
-    uint64_t times;
-    bool look = false, late = false;
-    if (a->options.receive && a->options.receive(0, a->options.userdata) < 0)
-        nacre_acp_agent_gone(a);
     pthread_mutex_lock(&a->lock);
-    ssize_t drained UNUSED = read(w->timer_fd, &times, sizeof times);
-    if (!pick_event(w, buf, size, ret_event)) {
-        late = acp_is_late(w->shell);
-        look = wants_look(w);
-        set_timer(w, next_look(w));
-    } else {
-        set_timer(w, 1);
-    }
+    bool late = acp_is_late(w->shell);
+    bool look = wants_look(w);
+    set_timer(w, w->rings != rings ? 1 : next_look(w));
     pthread_mutex_unlock(&a->lock);
     if (late)
         acp_post(a, ACP_KILL, w->shell);
     if (look)
         acp_post(a, ACP_OUTPUT, w->shell);
-    return 0;
+}
+
+static int watch_next(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *err)
+{
+    struct acp_watch *w = self;
+    nacre_acp_agent *a = w->agent;
+    uint64_t times;
+    if (a->options.receive && a->options.receive(0, a->options.userdata) < 0)
+        nacre_acp_agent_gone(a);
+    pthread_mutex_lock(&a->lock);
+    ssize_t drained UNUSED = read(w->timer_fd, &times, sizeof times);
+    uint64_t rings = w->rings;
+    pthread_mutex_unlock(&a->lock);
+    int r = local_watch_next(w->log, buf, size, ret_event, err);
+    if (r < 0 || ret_event->kind != NACRE_EVENT_NONE)
+        set_timer(w, 1);
+    else
+        go_on(w, rings);
+    return r;
 }
 
 static int watch_fd(void *self)
@@ -119,16 +108,21 @@ static int watch_fd(void *self)
 
 static void watch_skip_output(void *self)
 {
-    ((struct acp_watch *)self)->skip = true;
+    struct acp_watch *w = self;
+    w->skip = true;
+    local_watch_skip(w->log);
 }
 
 static int watch_record(void *self, nacre_record *ret_record, nacre_error *err)
 {
-    struct acp_watch *w = self;
-    pthread_mutex_lock(&w->agent->lock);
-    int r = acp_record(w->shell, true, ret_record, err);
-    pthread_mutex_unlock(&w->agent->lock);
-    return r;
+    return local_watch_record(((struct acp_watch *)self)->log, ret_record, err);
+}
+
+static void free_watch(struct acp_watch *w)
+{
+    local_watch_free(w->log);
+    close_fd(&w->timer_fd);
+    free(w);
 }
 
 static void watch_close(void *self)
@@ -141,8 +135,7 @@ static void watch_close(void *self)
     if (*at)
         *at = w->next;
     pthread_mutex_unlock(&w->agent->lock);
-    close_fd(&w->timer_fd);
-    free(w);
+    free_watch(w);
 }
 
 int acp_watch_new(nacre_acp_agent *a, struct acp_shell *shell, uint64_t offset,
@@ -158,17 +151,16 @@ int acp_watch_new(nacre_acp_agent *a, struct acp_shell *shell, uint64_t offset,
     struct acp_watch *w = calloc(1, sizeof *w);
     if (!w)
         return err_set(err, NACRE_ENOMEM, "out of memory");
-    *w = (struct acp_watch){.agent = a, .shell = shell, .cursor = offset};
+    *w = (struct acp_watch){.agent = a, .shell = shell};
     w->timer_fd = fd_lift_consume(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    nacre_watch *watch = w->timer_fd < 0 ? NULL : nacre_watch_new(&ops, w);
+    int runs = local_runs(a->home.self, err);
+    int r = runs < 0 ? runs : local_watch_new_own(runs, &shell->id, offset, &w->log, err);
+    nacre_watch *watch = r < 0 || w->timer_fd < 0 ? NULL : nacre_watch_new(&ops, w);
     if (!watch) {
-        close_fd(&w->timer_fd);
-        free(w);
-        return err_set(err, NACRE_ELIMIT, "no descriptor or memory left for a watch");
+        free_watch(w);
+        return r < 0 ? r : err_set(err, NACRE_ELIMIT, "no descriptor or memory left for a watch");
     }
     pthread_mutex_lock(&a->lock);
-    if (offset == UINT64_MAX)
-        w->cursor = acp_text_end(&shell->text);
     w->next = a->watches;
     a->watches = w;
     set_timer(w, 1);

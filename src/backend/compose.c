@@ -251,7 +251,9 @@ static void put_command(struct layout *l, const struct compose *c, struct spec_h
 {
     const nacre_command *command = c->command;
     char program[PATH_MAX];
-    if (command->text)
+    if (c->elsewhere)
+        snprintf(program, sizeof program, "%s", command->text ? c->shell : command->argv[0]);
+    else if (command->text)
         choose_shell(c, program);
     else
         resolve(command->argv[0], environment_lookup(command->env, c->secrets, "PATH"), program);
@@ -263,7 +265,7 @@ static void put_command(struct layout *l, const struct compose *c, struct spec_h
     head->argv = (uint32_t)l->out->len;
     if (command->text) {
         head->kind = strcmp(base_name(program), "bash") == 0 ? SPEC_BASH : SPEC_SH;
-        head->preload = takes_preload_cached(c->shells, program);
+        head->preload = !c->elsewhere && takes_preload_cached(c->shells, program);
         head->pipeline = strchr(command->text, '|') != NULL;
         put(l, wanted_shell(c) ? wanted_shell(c) : base_name(program));
         head->argc = 1;
@@ -294,7 +296,8 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.owner_start = c->owner.start;
     head.successor = c->successor;
     head.paced = command->paced != 0;
-    take_circumstances(&head);
+    if (!c->elsewhere)
+        take_circumstances(&head);
     buf_init(out, SPEC_MAX);
     l.error = buf_append(out, &head, sizeof head);
     put_command(&l, c, &head);
@@ -306,7 +309,9 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.session_cwd = put(&l, c->session_cwd);
     head.env = (uint32_t)out->len;
     if (l.error == 0)
-        l.error = environment_build(id, cwd, command->env, c->secrets, out, &head.envc);
+        l.error = c->elsewhere
+                      ? environment_own(command->env, out, &head.envc)
+                      : environment_build(id, cwd, command->env, c->secrets, out, &head.envc);
     if (l.error == 0)
         put(&l, "");
     if (l.error < 0)

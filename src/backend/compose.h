@@ -38,6 +38,8 @@ struct compose {
     uint64_t quota;
     bool successor; /* the keeper shall make the next one ready */
     bool fleeting;  /* nothing of it is kept after the session */
+    bool elsewhere; /* it runs on another machine, or as if: programs are not looked for, shell is
+                       taken as it is, and of the environment there is what was asked for */
 };
 
 /* Everything that can be wrong with a command before anything is started. */

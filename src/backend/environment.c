@@ -65,15 +65,32 @@ static int add(struct buf *out, uint32_t *count, const char *entry)
     return r;
 }
 
+static int add_quiet(const char *const *extra, struct buf *out, uint32_t *count)
+{
+    int r = 0;
+    for (const char *const *entry = quiet; r == 0 && *entry; entry++)
+        if (!find(extra, *entry))
+            r = add(out, count, *entry);
+    return r;
+}
+
+static int add_extra(const char *const *extra, struct buf *out, uint32_t *count)
+{
+    int r = 0;
+    for (const char *const *entry = extra; r == 0 && entry && *entry; entry++)
+        if (strchr(*entry, '=') && !find(reserved, *entry) && find(extra, *entry) == *entry)
+            r = add(out, count, *entry);
+    return r;
+}
+
 static int add_ours(const nacre_id *id, const char *cwd, const char *const *extra, struct buf *out,
                     uint32_t *count)
 {
     char mark[64];
     snprintf(mark, sizeof mark, "NACRE_ID=%s", nacre_id_format(id).s);
     int r = add(out, count, mark);
-    for (const char *const *entry = quiet; r == 0 && *entry; entry++)
-        if (!find(extra, *entry))
-            r = add(out, count, *entry);
+    if (r == 0)
+        r = add_quiet(extra, out, count);
     if (r == 0 && !find(extra, "PWD")) {
         r = buf_str(out, "PWD=");
         if (r == 0)
@@ -94,9 +111,15 @@ int environment_build(const nacre_id *id, const char *cwd, const char *const *ex
             r = add(out, &count, *entry);
     if (r == 0)
         r = add_ours(id, cwd, extra, out, &count);
-    for (const char *const *entry = extra; r == 0 && entry && *entry; entry++)
-        if (strchr(*entry, '=') && !find(reserved, *entry) && find(extra, *entry) == *entry)
-            r = add(out, &count, *entry);
+    if (r == 0)
+        r = add_extra(extra, out, &count);
     *ret_count = count;
     return r;
+}
+
+int environment_own(const char *const *extra, struct buf *out, uint32_t *ret_count)
+{
+    *ret_count = 0;
+    int r = add_quiet(extra, out, ret_count);
+    return r < 0 ? r : add_extra(extra, out, ret_count);
 }

@@ -18,6 +18,9 @@
 int environment_build(const nacre_id *id, const char *cwd, const char *const *extra,
                       const struct secret_rules *rules, struct buf *out, uint32_t *ret_count);
 
+/* The same of a command that runs elsewhere: without the host's, NACRE_ID and PWD. */
+int environment_own(const char *const *extra, struct buf *out, uint32_t *ret_count);
+
 /* The value a command will see for a name, from extra or the host; NULL if none. */
 const char *environment_lookup(const char *const *extra, const struct secret_rules *rules,
                                const char *name);

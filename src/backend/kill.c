@@ -112,6 +112,11 @@ int kill_run(const struct run *run, const nacre_kill_options *options,
             return r;
         if (state_is_final(&state))
             return 0;
+        if (state.tier == NACRE_TIER_CLIENT)
+            return err_set(err, NACRE_EUNSUPPORTED,
+                           "shell %s runs in a terminal of an ACP client; only its own session can "
+                           "kill it",
+                           nacre_id_short(&run->id).s);
         r = ask_to_kill(run, &state, options, ret_result);
         if (r > 0)
             return 0;

@@ -24,30 +24,38 @@ static int find_home(struct local *l, nacre_error *err)
     return l->home.path[0] ? 0 : home_find(l->configured, &l->home, err);
 }
 
+/* With the lock. */
+static int open_runs(struct local *l, int create, nacre_error *err)
+{
+    int r = find_home(l, err);
+    if (r < 0 || l->runs_fd >= 0)
+        return r < 0 ? r : l->runs_fd;
+    r = home_open_runs(&l->home, create, err);
+    if (r >= 0)
+        l->runs_fd = r;
+    return r;
+}
+
 int local_runs(struct local *l, nacre_error *err)
 {
     pthread_mutex_lock(&l->lock);
-    int r = find_home(l, err);
-    if (r == 0 && l->runs_fd < 0) {
-        int fd = home_open_runs(&l->home, 0, err);
-        if (fd >= 0)
-            l->runs_fd = fd;
-        else
-            r = fd;
-    }
+    int r = open_runs(l, 0, err);
     pthread_mutex_unlock(&l->lock);
-    return r < 0 ? r : l->runs_fd;
+    return r;
+}
+
+int local_make_runs(struct local *l, nacre_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    int r = open_runs(l, 1, err);
+    pthread_mutex_unlock(&l->lock);
+    return r;
 }
 
 int local_open_for_starting(struct local *l, nacre_error *err)
 {
     pthread_mutex_lock(&l->lock);
-    int r = find_home(l, err);
-    if (r == 0 && l->runs_fd < 0) {
-        r = home_open_runs(&l->home, 1, err);
-        if (r >= 0)
-            l->runs_fd = r;
-    }
+    int r = open_runs(l, 1, err);
     if (r >= 0 && !l->launcher)
         r = launcher_new(l->runs_fd, &l->session, l->keeper, l->tier, &l->launcher, err);
     pthread_mutex_unlock(&l->lock);
@@ -399,7 +407,7 @@ int local_check(void *self, nacre_error *err)
 
 int local_prepare(void *self, nacre_error *err)
 {
-    return local_open_for_starting(self, err);
+    return MIN(local_make_runs(self, err), 0);
 }
 
 int local_place(void *self, const nacre_command *command, char *ret_path, nacre_error *err)

@@ -8,6 +8,7 @@
 
 #include "backend/compose.h"
 #include "backend/launch.h"
+#include "backend/local.h"
 #include "run/home.h"
 #include "run/rundir.h"
 #include "sys/proc.h"
@@ -40,6 +41,8 @@ struct local {
 
 /* local.c: the directory of runs, if there is one; reading creates nothing. */
 int local_runs(struct local *l, nacre_error *err);
+/* The same; made if there is none. */
+int local_make_runs(struct local *l, nacre_error *err);
 int local_open_for_starting(struct local *l, nacre_error *err);
 int local_open_run(struct local *l, const nacre_id *id, struct run *ret_run, nacre_error *err);
 /* Remembers a shell for the end of the session. The list stays as short as what is alive. */

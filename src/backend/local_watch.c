@@ -21,6 +21,7 @@
 
 #define SLICE_MS   1000
 #define LOOK_MS    2
+#define FAR_MS     20 /* of what another process writes, without a keeper */
 #define SEEN_STEP  ((uint64_t)32 * 1024)
 #define SILENCE_NS (INT64_C(900) * NS_PER_MS)
 
@@ -29,6 +30,7 @@ struct local_watch {
     int runs_fd;
     int sock; /* to the keeper; once it is gone, a descriptor that is always readable */
     bool gone;
+    bool own;      /* this process writes the run: there is nobody to listen to */
     int64_t heard; /* when the keeper last said something, or was looked at */
     struct run run;
     struct logr reader;
@@ -88,20 +90,27 @@ static int connect_to_keeper(struct local_watch *w, nacre_error *err)
     return take_last_word(w, err);
 }
 
+static struct local_watch *new_watch(int runs_fd, const nacre_id *id, int sock, uint64_t offset)
+{
+    struct local_watch *w = calloc(1, sizeof *w);
+    if (w)
+        *w = (struct local_watch){.id = *id,
+                                  .runs_fd = runs_fd,
+                                  .sock = sock,
+                                  .run = RUN_NONE,
+                                  .cursor = offset,
+                                  .heard = clock_mono_ns()};
+    return w;
+}
+
 int local_watch_new(int runs_fd, const nacre_id *id, int sock, uint64_t offset,
                     struct local_watch **ret_watch, nacre_error *err)
 {
-    struct local_watch *w = calloc(1, sizeof *w);
+    struct local_watch *w = new_watch(runs_fd, id, sock, offset);
     if (!w) {
         close_fd(&sock);
         return err_set(err, NACRE_ENOMEM, "out of memory");
     }
-    *w = (struct local_watch){.id = *id,
-                              .runs_fd = runs_fd,
-                              .sock = sock,
-                              .run = RUN_NONE,
-                              .cursor = offset,
-                              .heard = clock_mono_ns()};
     int r = sock >= 0 ? 0 : connect_to_keeper(w, err);
     if (r < 0) {
         local_watch_free(w);
@@ -152,13 +161,24 @@ static int look_again(struct local_watch *w, nacre_error *err)
 {
     if (w->known && state_is_final(&w->state))
         return 0;
-    poll(NULL, 0, LOOK_MS);
+    poll(NULL, 0, w->known && w->state.tier == NACRE_TIER_CLIENT ? FAR_MS : LOOK_MS);
     return take_last_word(w, err);
+}
+
+static int read_own(struct local_watch *w, nacre_error *err)
+{
+    int r = open_run(w, err);
+    if (r == 0)
+        r = run_read_state(&w->run, &w->state, err);
+    w->known = w->known || r == 0;
+    return r;
 }
 
 /* Takes in all that the keeper has said; only the newest state matters. */
 static int listen_to_keeper(struct local_watch *w, nacre_error *err)
 {
+    if (w->own)
+        return read_own(w, err);
     if (w->gone)
         return look_again(w, err);
     while (!w->gone) {
@@ -180,6 +200,24 @@ static int listen_to_keeper(struct local_watch *w, nacre_error *err)
         if (w->known && state_is_final(&w->state))
             break;
     }
+    return 0;
+}
+
+int local_watch_new_own(int runs_fd, const nacre_id *id, uint64_t offset,
+                        struct local_watch **ret_watch, nacre_error *err)
+{
+    struct local_watch *w = new_watch(runs_fd, id, -EBADF, offset);
+    if (!w)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    w->own = w->gone = true;
+    int r = read_own(w, err);
+    if (r < 0) {
+        local_watch_free(w);
+        return r;
+    }
+    if (offset == UINT64_MAX)
+        w->cursor = w->state.log.end;
+    *ret_watch = w;
     return 0;
 }
 
@@ -243,7 +281,7 @@ static void say_seen(struct local_watch *w, bool caught_up)
         w->said = w->cursor;
 }
 
-static int local_next(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *err)
+int local_watch_next(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *err)
 {
     struct local_watch *w = self;
     bool over = w->known && state_is_final(&w->state);
@@ -268,14 +306,14 @@ static int local_next(void *self, void *buf, size_t size, nacre_event *ret_event
     return 0;
 }
 
-static void local_skip_output(void *self)
+void local_watch_skip(void *self)
 {
     struct local_watch *w = self;
     w->cursor = UINT64_MAX;
     say_seen(w, true);
 }
 
-static int local_record(void *self, nacre_record *ret_record, nacre_error *err)
+int local_watch_record(void *self, nacre_record *ret_record, nacre_error *err)
 {
     struct local_watch *w = self;
     if (!w->known)
@@ -301,9 +339,9 @@ nacre_watch *local_watch_publish(struct local_watch *w)
     static const nacre_watch_ops ops = {.version = NACRE_BACKEND_VERSION,
                                         .size = sizeof ops,
                                         .fd = local_fd,
-                                        .next = local_next,
-                                        .skip_output = local_skip_output,
-                                        .record = local_record,
+                                        .next = local_watch_next,
+                                        .skip_output = local_watch_skip,
+                                        .record = local_watch_record,
                                         .close = local_close};
     return nacre_watch_new(&ops, w);
 }

@@ -73,7 +73,8 @@ static void fill_times(const struct run_state *state, nacre_record *record)
 static void fill_leftover(const struct run_state *state, nacre_record *record)
 {
     struct proc_ref refs[NACRE_LEFTOVER_MAX + 1];
-    if (state->tree == NACRE_TREE_EMPTY || !sweep_is_here(state))
+    if (state->tree == NACRE_TREE_EMPTY || state->tier == NACRE_TIER_CLIENT ||
+        !sweep_is_here(state))
         return;
     size_t count = state->tier == NACRE_TIER_GROUP
                        ? proc_group(state->main_pid, refs, ARRAY_SIZE(refs))

@@ -66,6 +66,10 @@ int local_usage(void *self, const nacre_id *id, nacre_usage *ret_usage, nacre_er
         r = sweep_state(&run, &state, err);
     if (r < 0)
         return r;
+    if (state.tier == NACRE_TIER_CLIENT)
+        return err_set(err, NACRE_EUNSUPPORTED,
+                       "shell %s runs in a terminal of an ACP client; what it uses is not known",
+                       nacre_id_short(id).s);
     if (state.tree == NACRE_TREE_EMPTY)
         usage.cpu_ms = state.cpu_us / 1000;
     else if (!sweep_is_here(&state))

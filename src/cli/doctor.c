@@ -43,6 +43,8 @@ static const char *tier_meaning(nacre_tier tier)
                "what wiped its environment is out of reach";
     case NACRE_TIER_GROUP:
         return "only the process group of a command is held; what leaves the group escapes";
+    case NACRE_TIER_CLIENT:
+        break; /* of single shells, never of a machine */
     }
     return "unknown";
 }

@@ -9,48 +9,23 @@
 
 #include "base/defs.h"
 #include "keeper/keeper.h"
+#include "run/make.h"
 #include "run/rundir.h"
 #include "sys/fd.h"
 #include "sys/host.h"
-#include "sys/lock.h"
 #include "sys/sock.h"
-
-static int create(const struct keeper *k, const char *name)
-{
-    int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    int fd = openat(k->dir_fd, name, flags, 0600);
-    return fd < 0 ? -errno : fd_lift_consume(fd);
-}
-
-/* The lock is taken before the state can be seen: who finds it free knows that we are gone. */
-static int make_state(struct keeper *k)
-{
-    k->state_fd = create(k, "state.new");
-    int r = k->state_fd < 0 ? k->state_fd : lock_take(k->state_fd);
-    if (r == 0)
-        r = state_write(k->state_fd, &k->st);
-    if (r == 0 && renameat(k->dir_fd, "state.new", k->dir_fd, "state") < 0)
-        r = -errno;
-    return r;
-}
 
 static int make_directory(struct keeper *k)
 {
-    nacre_id_text name = nacre_id_format(&k->st.id);
-    if (mkdirat(k->runs_fd, name.s, 0700) < 0)
-        return -errno;
-    k->dir_fd = openat(k->runs_fd, name.s, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (k->dir_fd < 0)
-        return -errno;
-    int r = make_state(k);
-    if (r == 0)
-        r = k->spec_fd = create(k, "spec");
-    int log_fd = r < 0 ? r : create(k, "log");
-    int spans_fd = log_fd < 0 ? log_fd : create(k, "spans");
-    if (spans_fd < 0)
-        return spans_fd;
-    logw_init(&k->log, k->dir_fd, log_fd, spans_fd, &k->st.log, LOG_QUOTA_MIN);
-    k->listen_fd = sock_listen_at(k->dir_fd, "ctl", name.s);
+    struct run_files files = RUN_FILES_NONE;
+    int r = run_make(k->runs_fd, &k->st, &files);
+    k->dir_fd = files.dir;
+    k->state_fd = files.state;
+    k->spec_fd = files.spec;
+    logw_init(&k->log, k->dir_fd, files.log, files.spans, &k->st.log, LOG_QUOTA_MIN);
+    if (r < 0)
+        return r;
+    k->listen_fd = sock_listen_at(k->dir_fd, "ctl", nacre_id_format(&k->st.id).s);
     return MIN(k->listen_fd, 0);
 }
 

@@ -33,7 +33,7 @@ struct span {
 #define LOG_SPAN_US   10000               /* a pause this long begins a new span */
 #define LOG_QUOTA_MIN ((uint64_t)256 * 1024)
 
-/* The keeper's side. Nothing is allocated after logw_init() but the ring's mapping. */
+/* The writer's side. Nothing is allocated after logw_init() but the ring's mapping. */
 struct logw {
     int dir;
     int log_fd;
@@ -44,8 +44,10 @@ struct logw {
     uint64_t half; /* of the quota */
     uint64_t head_bytes[2];
     uint64_t head_newlines[2];
-    char *ring; /* mapped; NULL = none yet */
-    struct span *ring_spans;
+    bool unmapped;           /* the ring is written by pwrite: for a process that must not fault */
+    int tail_fd;             /* then; -EBADF = none yet */
+    char *ring;              /* else mapped; NULL = none yet */
+    struct span *ring_spans; /* in the mapping, or of its own; NULL = none yet */
     struct span last;
     bool head_closed;
     bool have_span;
@@ -63,6 +65,19 @@ void logw_init(struct logw *w, int dir, int log_fd, int spans_fd, struct log_ind
  * read (-EAGAIN). What cannot be stored is counted as dropped; that is no error.
  */
 ssize_t logw_pull(struct logw *w, int fd, nacre_stream stream, int64_t now_us);
+
+/*
+ * Takes in bytes that were read elsewhere. Nothing of the process is at risk if the files are cut
+ * meanwhile, provided that unmapped was set before the first of them.
+ */
+void logw_append(struct logw *w, nacre_stream stream, int64_t now_us, const char *data,
+                 size_t size);
+
+/*
+ * Bytes of stdout that nobody saw: the next one has an offset that is higher by that much. A log
+ * has one gap, so what lies between the head and here is dropped with them.
+ */
+void logw_skip(struct logw *w, uint64_t size, int cause);
 
 /* The ring's memory turned out to be unusable: forget it, count what was in it as dropped. */
 void logw_lose_ring(struct logw *w, int cause);

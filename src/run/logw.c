@@ -57,17 +57,10 @@ void logw_init(struct logw *w, int dir, int log_fd, int spans_fd, struct log_ind
         .log_fd = log_fd,
         .spans_fd = spans_fd,
         .index = index,
+        .tail_fd = -EBADF,
         .half = MAX(quota, LOG_QUOTA_MIN) / 2,
         .chunk = LOG_CHUNK,
     };
-}
-
-void logw_done(struct logw *w)
-{
-    if (w->ring)
-        munmap(w->ring, logw_ring_size(w));
-    w->ring = NULL;
-    madvise(chunk_buf, sizeof chunk_buf, MADV_DONTNEED);
 }
 
 size_t logw_ring_size(const struct logw *w)
@@ -185,14 +178,42 @@ static size_t put_head(struct logw *w, nacre_stream stream, int64_t now_us, cons
     return done;
 }
 
-/* Gives the ring its space on disk now, so that a full disk is an error and not a fault later. */
-static int allocate(int fd, uint64_t size)
+/* Gives a ring that is mapped its space on disk now, so that a full disk is an error and not a
+ * fault later. */
+static int allocate(const struct logw *w, int fd, uint64_t size)
 {
+    if (w->unmapped)
+        return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
     if (fallocate(fd, 0, 0, (off_t)size) == 0)
         return 0;
     if (errno != EOPNOTSUPP && errno != ENOSYS)
         return -errno;
     return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+/* The bytes and the spans behind them; of an unmapped ring only the spans, and not shared. */
+static int map_ring(struct logw *w, int fd, uint64_t ring, uint64_t cap)
+{
+    size_t spans = (size_t)cap * sizeof(struct span);
+    size_t size = w->unmapped ? spans : (size_t)ring + spans;
+    int flags = w->unmapped ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, w->unmapped ? -1 : fd, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    w->ring = w->unmapped ? NULL : map;
+    w->ring_spans = w->unmapped ? map : (struct span *)(w->ring + ring);
+    return 0;
+}
+
+static void unmap_ring(struct logw *w)
+{
+    if (w->ring)
+        munmap(w->ring, logw_ring_size(w));
+    else if (w->ring_spans)
+        munmap(w->ring_spans, (size_t)w->index->span_cap * sizeof(struct span));
+    w->ring = NULL;
+    w->ring_spans = NULL;
+    close_fd(&w->tail_fd);
 }
 
 static int open_ring(struct logw *w)
@@ -208,7 +229,7 @@ static int open_ring(struct logw *w)
     do {
         cap = room / 8 / sizeof(struct span);
         ring = (room - room / 8) & ~UINT64_C(4095);
-        r = allocate(fd, ring + cap * sizeof(struct span));
+        r = allocate(w, fd, ring + cap * sizeof(struct span));
         room /= 2;
     } while (r == -ENOSPC && room - room / 8 >= RING_MIN);
     if (r < 0) {
@@ -216,12 +237,11 @@ static int open_ring(struct logw *w)
             return -errno;
         return r;
     }
-    size_t size = (size_t)(ring + cap * sizeof(struct span));
-    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return -errno;
-    w->ring = map;
-    w->ring_spans = (struct span *)(w->ring + ring);
+    r = map_ring(w, fd, ring, cap);
+    if (r < 0)
+        return r;
+    if (w->unmapped)
+        w->tail_fd = TAKE_FD(fd);
     w->chunk = MIN(LOG_CHUNK, (size_t)ring / 8);
     x->ring_size = ring;
     x->ring_base = x->end;
@@ -235,8 +255,7 @@ static int open_ring(struct logw *w)
 void logw_lose_ring(struct logw *w, int cause)
 {
     struct log_index *x = w->index;
-    munmap(w->ring, logw_ring_size(w));
-    w->ring = NULL;
+    unmap_ring(w);
     w->chunk = LOG_CHUNK;
     x->dropped_errno = cause;
     x->ring_size = 0;
@@ -285,12 +304,24 @@ static void ensure_span(struct logw *w, nacre_stream stream, int64_t now_us, siz
     x->span_next++;
 }
 
-static char *ring_at(const struct logw *w, size_t *ret_contiguous)
+/* Where in the ring the next byte goes. */
+static uint64_t ring_at(const struct logw *w, size_t *ret_contiguous)
 {
     const struct log_index *x = w->index;
     uint64_t at = (x->end - x->ring_base) % x->ring_size;
     *ret_contiguous = (size_t)(x->ring_size - at);
-    return w->ring + at;
+    return at;
+}
+
+/* Into a ring that is no memory: the bytes, then the span they belong to. */
+static int write_ring(const struct logw *w, uint64_t at, const char *data, size_t size)
+{
+    const struct log_index *x = w->index;
+    uint64_t slot = (x->span_next - 1) % x->span_cap;
+    int r = fd_pwrite_all(w->tail_fd, data, size, (off_t)at);
+    return r < 0 ? r
+                 : fd_pwrite_all(w->tail_fd, &w->last, sizeof w->last,
+                                 (off_t)(x->ring_size + slot * sizeof w->last));
 }
 
 static size_t put_ring(struct logw *w, nacre_stream stream, int64_t now_us, const char *data,
@@ -299,17 +330,25 @@ static size_t put_ring(struct logw *w, nacre_stream stream, int64_t now_us, cons
     size_t contiguous;
     size = MIN(size, w->chunk);
     make_room(w, size);
-    char *to = ring_at(w, &contiguous);
+    uint64_t at = ring_at(w, &contiguous);
     size = MIN(size, contiguous);
     ensure_span(w, stream, now_us, size);
-    memcpy(to, data, size);
+    int r = 0;
+    if (w->unmapped)
+        r = write_ring(w, at, data, size);
+    else
+        memcpy(w->ring + at, data, size);
+    if (r < 0) {
+        logw_lose_ring(w, -r);
+        return 0;
+    }
     account(w, stream, data, size);
     return size;
 }
 
 static bool have_ring(struct logw *w, int64_t now_us)
 {
-    if (w->ring)
+    if (w->ring_spans)
         return true;
     if (now_us < w->retry_us)
         return false;
@@ -343,7 +382,7 @@ static ssize_t pull_ring(struct logw *w, int fd, nacre_stream stream, int64_t no
 {
     size_t contiguous;
     make_room(w, w->chunk);
-    char *to = ring_at(w, &contiguous);
+    char *to = w->ring + ring_at(w, &contiguous);
     ssize_t n = RETRY(read(fd, to, MIN(w->chunk, contiguous)));
     if (n < 0 && errno == EFAULT) {
         /* The file was cut under the mapping: nothing was read; go on without it. */
@@ -366,4 +405,34 @@ ssize_t logw_pull(struct logw *w, int fd, nacre_stream stream, int64_t now_us)
         return n < 0 ? -errno : 0;
     put(w, stream, now_us, chunk_buf, (size_t)n);
     return n;
+}
+
+void logw_append(struct logw *w, nacre_stream stream, int64_t now_us, const char *data, size_t size)
+{
+    for (size_t done = 0, n; done < size; done += n) {
+        n = MIN(size - done, (size_t)LOG_CHUNK);
+        put(w, stream, now_us, data + done, n);
+    }
+}
+
+void logw_skip(struct logw *w, uint64_t size, int cause)
+{
+    struct log_index *x = w->index;
+    if (!w->head_closed)
+        close_head(w, cause);
+    x->dropped_errno = cause;
+    x->end += size;
+    x->bytes[NACRE_STDOUT] += size;
+    x->span_first = x->span_next;
+    struct span end = span_now(w, NACRE_STDOUT, 0);
+    dropped_before(w, &end);
+    w->have_span = false;
+    publish(w);
+}
+
+void logw_done(struct logw *w)
+{
+    unmap_ring(w);
+    if (!w->unmapped)
+        madvise(chunk_buf, sizeof chunk_buf, MADV_DONTNEED);
 }

@@ -250,7 +250,7 @@ int completion_told(nacre_session *s, const nacre_id *id, nacre_error *err)
     struct catalog *catalog;
     if (!s->books)
         return 0;
-    int r = local_told(s->self, id, err);
+    int r = local_told(s->local, id, err);
     if (r == NACRE_ENOTFOUND)
         r = 0;
     if (r == 0)

@@ -152,7 +152,7 @@ struct ends_rest *ends_rest_new(nacre_session *s)
     const char *path;
     struct home home;
     size_t count = s->audit ? registry_select(s->registry, is_unheard, NULL, NULL, 0) : 0;
-    if (count == 0 || local_home(s->self, &path, NULL, NULL) < 0 ||
+    if (count == 0 || local_home(s->local, &path, NULL, NULL) < 0 ||
         home_find(path, &home, NULL) < 0)
         return NULL;
     struct ends_rest *rest = calloc(1, sizeof *rest + count * sizeof rest->shells[0]);

@@ -21,8 +21,9 @@ static bool is_listed(const struct shell *shell, const void *argument)
 static int get(nacre_session *s, const nacre_id *id, bool details, nacre_record *ret_record)
 {
     nacre_error *reterr = NULL;
-    return s->is_local && !details ? local_get_plain(s->self, id, ret_record, NULL)
-                                   : CALL(s, get, id, ret_record);
+    return s->local && s->self == s->local && !details
+               ? local_get_plain(s->local, id, ret_record, NULL)
+               : CALL(s, get, id, ret_record);
 }
 
 static int list_own(nacre_session *s, const nacre_list_options *options, nacre_list_fn *fn,

@@ -26,7 +26,7 @@ static int lock_home(nacre_session *s, nacre_error *err)
 {
     const char *home;
     char path[PATH_MAX + 16];
-    int r = local_prepare(s->self, err);
+    int r = local_prepare(s->local, err);
     if (r == 0)
         r = nacre_session_home(s, &home, NULL, err);
     if (r < 0)
@@ -114,11 +114,11 @@ static int is_same(nacre_session *s, const nacre_record *record, const nacre_com
     buf_init(&text, TEXT_MAX);
     if (join(command, &text) < 0)
         return err_set(err, NACRE_ENOMEM, "out of memory");
-    int r = s->is_local ? local_place(s->self, command, cwd, err) : 0;
+    int r = s->local ? local_place(s->local, command, cwd, err) : 0;
     if (r < 0)
         return r;
     return strcmp(record->command, text.data ? text.data : "") == 0 &&
-           (!s->is_local || strcmp(record->cwd, cwd) == 0);
+           (!s->local || strcmp(record->cwd, cwd) == 0);
 }
 
 /* It comes back to whoever asks for it, unless somebody else has it in hand. A person needs not
@@ -178,7 +178,7 @@ int names_start(nacre_session *s, const nacre_command *command, nacre_id *ret_id
     cleanup_close int lock = -EBADF;
     int r = 0;
     pthread_mutex_lock(&s->naming);
-    if (command->lifetime == NACRE_LIFE_KEEP && s->is_local) {
+    if (command->lifetime == NACRE_LIFE_KEEP && s->local) {
         lock = lock_home(s, err);
         r = lock < 0 ? lock : 0;
     }

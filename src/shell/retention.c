@@ -195,7 +195,7 @@ static int sweep_home(nacre_session *s, const nacre_gc_options *options, nacre_g
         .now_ms = clock_real_ns() / NS_PER_MS,
         .deadline = clock_deadline(limit_ms),
     };
-    int r = local_home(s->self, &sweep.home, NULL, err);
+    int r = local_home(s->local, &sweep.home, NULL, err);
     if (r == 0)
         r = session_catalog(s, false, &sweep.catalog, err);
     if (r == 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/acp.h"
 #include "backend/local.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -51,12 +52,20 @@ static int take_settings(nacre_session *s, const nacre_options *options, nacre_e
                              : nacre_settings_load(NULL, &s->settings, err);
 }
 
+/* Of the options, or of the ACP session whose client runs the commands; NULL = the host's. */
+static const char *default_cwd(const nacre_options *options)
+{
+    const nacre_acp_agent *agent = acp_agent_of(options->backend);
+    return options->cwd || !agent ? options->cwd : acp_default_cwd(agent);
+}
+
 /* The name and the place by which a later session finds what this one left. */
 static int take_names(nacre_session *s, const nacre_options *options)
 {
     const char *name = options->name ? options->name : getenv("NACRE_SESSION");
     s->name = strdup(name ? name : "");
-    s->cwd = options->cwd ? strdup(options->cwd) : getcwd(NULL, 0);
+    const char *cwd = default_cwd(options);
+    s->cwd = cwd ? strdup(cwd) : getcwd(NULL, 0);
     if (!s->cwd)
         s->cwd = strdup(""); /* removed, or out of reach */
     return s->name && s->cwd ? 0 : -ENOMEM;
@@ -69,7 +78,7 @@ static struct local_options local_options(const nacre_session *s, const nacre_op
     nacre_tier tier = (nacre_tier)session_setting(s, NACRE_SETTING_TIER);
     return (struct local_options){
         .home = options->home ? options->home : settings_text_or_null(settings, NACRE_SETTING_HOME),
-        .cwd = options->cwd,
+        .cwd = default_cwd(options),
         .keeper = options->keeper ? options->keeper
                                   : settings_text_or_null(settings, NACRE_SETTING_KEEPER),
         .shell = settings_text_or_null(settings, NACRE_SETTING_SHELL),
@@ -95,7 +104,14 @@ static int open_local(nacre_session *s, const nacre_options *options, nacre_erro
     int r = local_new(&local, &backend, err);
     if (r < 0)
         return r;
-    take_ops(s, &backend);
+    nacre_acp_agent *agent = acp_agent_of(options->backend);
+    r = agent ? acp_join(agent, &backend, err) : 0;
+    if (r < 0) {
+        backend.ops->close(backend.self, 1, err);
+        return r;
+    }
+    s->local = backend.self;
+    take_ops(s, agent ? options->backend : &backend);
     s->books = books_new(&owner);
     if (session_setting(s, NACRE_SETTING_AUDIT))
         s->audit = audit_new(&s->id);
@@ -137,8 +153,7 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
     int r = take_settings(s, options, err);
     if (r < 0)
         return r;
-    s->is_local = !options->backend;
-    if (s->is_local)
+    if (!options->backend || acp_agent_of(options->backend))
         return open_local(s, options, err);
     take_ops(s, options->backend);
     return 0;
@@ -148,7 +163,7 @@ bool session_has_catalog(nacre_session *s)
 {
     const char *home;
     char path[PATH_MAX + 16];
-    if (!s->books || local_home(s->self, &home, NULL, NULL) < 0)
+    if (!s->books || local_home(s->local, &home, NULL, NULL) < 0)
         return false;
     snprintf(path, sizeof path, "%s/catalog.db", home);
     return access(path, F_OK) == 0;
@@ -159,9 +174,9 @@ int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, 
     const char *home;
     if (!s->books)
         return session_unsupported(s, "keep a catalog", err);
-    int r = local_check(s->self, err);
+    int r = local_check(s->local, err);
     if (r == 0)
-        r = local_home(s->self, &home, NULL, err);
+        r = local_home(s->local, &home, NULL, err);
     return r < 0 ? r : books_open(s->books, home, write, ret_catalog, err);
 }
 
@@ -177,7 +192,7 @@ int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_
         return err_set(reterr, NACRE_ENOMEM, "out of memory");
     r = session_init(s, options, reterr);
     if (r < 0) {
-        if (s->self && s->is_local)
+        if (s->local)
             s->ops.close(s->self, 1, reterr);
         session_free(s, true);
         return r;
@@ -209,7 +224,7 @@ static char *fleeting_home(nacre_session *s)
 {
     const char *home;
     bool fleeting = s->books && !session_setting(s, NACRE_SETTING_HISTORY);
-    return fleeting && local_home(s->self, &home, NULL, NULL) == 0 ? strdup(home) : NULL;
+    return fleeting && local_home(s->local, &home, NULL, NULL) == 0 ? strdup(home) : NULL;
 }
 
 int nacre_close(nacre_session *session, nacre_error *reterr)
@@ -278,9 +293,9 @@ int nacre_session_home(nacre_session *session, const char **ret_path, const char
     int r = session_check(session, reterr);
     if (r < 0)
         return r;
-    if (!session->is_local)
+    if (!session->local)
         return session_unsupported(session, "tell its home", reterr);
-    return local_home(session->self, ret_path, ret_note, reterr);
+    return local_home(session->local, ret_path, ret_note, reterr);
 }
 
 int nacre_find(nacre_session *session, const char *prefix, nacre_id *ret_id, nacre_error *reterr)
@@ -411,6 +426,6 @@ int session_feed(nacre_session *s, const nacre_id *id, struct feed *ret, nacre_e
     int r = check_id(s, id, true, err);
     if (r < 0)
         return r;
-    return s->is_local ? local_feed(s->self, id, ret, err)
-                       : session_unsupported(s, "be fed without waiting", err);
+    return s->local ? local_feed(s->local, id, ret, err)
+                    : session_unsupported(s, "be fed without waiting", err);
 }

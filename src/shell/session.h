@@ -31,7 +31,7 @@
 struct nacre_session {
     pid_t owner; /* the process that opened it */
     nacre_id id;
-    bool is_local;
+    void *local; /* the backend of the home, for functions that are its own; NULL = none */
     bool person;
     bool single; /* its process ends with it */
     char *name;  /* "" = none */

@@ -185,7 +185,11 @@ static int check_shell(nacre_call *c, nacre_error *err)
         return r;
     in->over = record.outcome != NACRE_RUNNING;
     bool feeds = a->input.size > 0 || a->eof;
-    if (!in->over && feeds && record.input != NACRE_STDIN_PIPE)
+    if (!in->over && feeds && record.tier == NACRE_TIER_CLIENT)
+        r = err_set(err, NACRE_EUNSUPPORTED,
+                    "shell %s runs in a terminal of the client's, which takes no input",
+                    nacre_id_short(&in->id).s);
+    else if (!in->over && feeds && record.input != NACRE_STDIN_PIPE)
         r = err_set(err, NACRE_ECLOSED,
                     "shell %s has no stdin to write to: it was started without keep_stdin; C-c "
                     "works all the same",

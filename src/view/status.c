@@ -69,6 +69,8 @@ const char *nacre_tier_name(nacre_tier tier)
         return "subreaper";
     case NACRE_TIER_GROUP:
         return "group";
+    case NACRE_TIER_CLIENT:
+        return "client";
     }
     return "unknown";
 }

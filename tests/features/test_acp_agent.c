@@ -2,101 +2,16 @@
  * The acp backend: the shells of a session are terminals of an ACP client. The client is our own
  * host, in the same process or as nacre acp-terminals, or one that misbehaves.
  */
-#include "harness/harness.h"
+#include "acp_pair.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <jansson.h>
-
-/* -- A client in the same process, pumped by whoever waits ------------------------------------ */
-
-struct pair {
-    nacre_session *below; /* where the client runs commands */
-    nacre_acp_host *host;
-    nacre_acp_agent *agent;
-    nacre_session *session; /* of the agent */
-    json_t *requests;       /* on their way to the client */
-    json_t *answers;        /* and back */
-    int releases;
-};
-
-static int send_request(const char *message, size_t size, void *userdata)
-{
-    struct pair *p = userdata;
-    json_array_append_new(p->requests, json_stringn(message, size));
-    p->releases += strstr(message, "terminal/release") != NULL;
-    return 0;
-}
-
-static void send_answer(const char *message, size_t size, void *userdata)
-{
-    struct pair *p = userdata;
-    json_array_append_new(p->answers, json_stringn(message, size));
-}
-
-static int pump(int timeout_ms, void *userdata)
-{
-    struct pair *p = userdata;
-    struct pollfd poller = {.fd = nacre_acp_host_fd(p->host), .events = POLLIN};
-    while (json_array_size(p->requests) > 0) {
-        const json_t *message = json_array_get(p->requests, 0);
-        CHECK_EQ_INT(1, nacre_acp_host_feed(p->host, json_string_value(message),
-                                            json_string_length(message), ERR));
-        json_array_remove(p->requests, 0);
-    }
-    if (poll(&poller, 1, json_array_size(p->answers) > 0 ? 0 : timeout_ms) > 0)
-        CHECK_OK(nacre_acp_host_dispatch(p->host, ERR));
-    while (json_array_size(p->answers) > 0) {
-        json_t *message = json_incref(json_array_get(p->answers, 0));
-        json_array_remove(p->answers, 0);
-        CHECK_EQ_INT(1, nacre_acp_agent_feed(p->agent, json_string_value(message),
-                                             json_string_length(message), ERR));
-        json_decref(message);
-    }
-    return 0;
-}
-
-static struct pair *open_pair(size_t limit)
-{
-    struct pair *p = calloc(1, sizeof *p);
-    nacre_acp_host_options host = NACRE_ACP_HOST_OPTIONS_INIT;
-    nacre_acp_agent_options agent = NACRE_ACP_AGENT_OPTIONS_INIT;
-    nacre_options options = NACRE_OPTIONS_INIT;
-
-    p->requests = json_array();
-    p->answers = json_array();
-    p->below = open_session();
-    host.send = send_answer;
-    host.userdata = agent.userdata = p;
-    CHECK_OK(nacre_acp_host_open(p->below, &host, &p->host, ERR));
-    agent.session_id = "s";
-    agent.send = send_request;
-    agent.receive = pump;
-    agent.output_limit = limit;
-    CHECK_OK(nacre_acp_agent_open(&agent, &p->agent, ERR));
-    options.backend = nacre_backend_acp(p->agent);
-    CHECK_OK(nacre_open(&options, &p->session, ERR));
-    return p;
-}
-
-static void close_pair(struct pair *p)
-{
-    CHECK_OK(nacre_close(p->session, ERR));
-    CHECK_EQ_INT(0, nacre_acp_host_count(p->host));
-    nacre_acp_agent_close(p->agent);
-    nacre_acp_host_close(p->host);
-    close_session(p->below);
-    json_decref(p->requests);
-    json_decref(p->answers);
-    free(p);
-}
+/* -- A client in the same process ------------------------------------------------------------- */
 
 static nacre_record run(struct pair *p, const char *text, int64_t timeout_ms)
 {
@@ -131,7 +46,7 @@ TEST(run_in_a_terminal)
     CHECK_STR(record.command, "exit 7");
     free(text);
     nacre_record_done(&record);
-    CHECK_EQ_INT(1, p->releases);
+    CHECK_EQ_INT(1, count_method(p, "terminal/release"));
     close_pair(p);
 }
 
@@ -178,7 +93,7 @@ TEST(a_timeout_kills_and_keeps_the_output)
     CHECK_TEXT(text, "BEFORE\n");
     free(text);
     nacre_record_done(&record);
-    CHECK_EQ_INT(1, p->releases);
+    CHECK_EQ_INT(1, count_method(p, "terminal/release"));
     CHECK_EQ_INT(0, nacre_acp_host_count(p->host));
     close_pair(p);
 }
@@ -203,7 +118,7 @@ TEST(kill_wait_and_release)
     CHECK_OK(nacre_wait(p->session, &id, 1, NACRE_WAIT_ALL, -1, NULL, ERR));
     CHECK_OK(nacre_release(p->session, &id, ERR));
     CHECK_OK(nacre_release(p->session, &id, ERR));
-    CHECK_EQ_INT(1, p->releases);
+    CHECK_EQ_INT(1, count_method(p, "terminal/release"));
     CHECK_OK(nacre_get(p->session, &id, &record, ERR));
     CHECK_EQ_INT(NACRE_KILLED, record.outcome);
     CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);

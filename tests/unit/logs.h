@@ -9,7 +9,6 @@
 #include "unit.h"
 
 #include <inttypes.h>
-#include <sys/mman.h>
 
 #include "base/defs.h"
 #include "run/log.h"
@@ -74,8 +73,7 @@ UNIT void rig_open(struct rig *rig, uint64_t quota)
 
 UNIT void rig_close(struct rig *rig)
 {
-    if (rig->w.ring)
-        munmap(rig->w.ring, logw_ring_size(&rig->w));
+    logw_done(&rig->w);
     close(rig->w.log_fd);
     close(rig->w.spans_fd);
     for (int i = 0; i < 4; i++)

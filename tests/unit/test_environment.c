@@ -241,6 +241,29 @@ static void looking_up(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, clean)
 
+static void elsewhere(void **state)
+{
+    (void)state;
+    static const char *const extra[] = {"PAGER=less", "WHO=me", "NACRE_ID=x", NULL};
+    struct buf out cleanup_buf;
+    uint32_t count;
+    buf_init(&out, 4096);
+    setenv("HOST_ONLY", "1", 1);
+    assert_int_equal(environment_own(extra, &out, &count), 0);
+    assert_int_equal(unsetenv("HOST_ONLY"), 0);
+    bool quiet = false, pager = false, who = false;
+    const char *entry = out.data;
+    for (uint32_t i = 0; i < count; i++, entry += strlen(entry) + 1) {
+        assert_true(strncmp(entry, "NACRE_", 6) != 0 && strncmp(entry, "PWD=", 4) != 0 &&
+                    strncmp(entry, "HOST_", 5) != 0 && strcmp(entry, "PAGER=cat") != 0);
+        quiet = quiet || strcmp(entry, "GIT_TERMINAL_PROMPT=0") == 0;
+        pager = pager || strcmp(entry, "PAGER=less") == 0;
+        who = who || strcmp(entry, "WHO=me") == 0;
+    }
+    assert_ptr_equal(entry, out.data + out.len);
+    assert_true(quiet && pager && who);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +276,7 @@ int main(void)
         TEST(an_environment_of_nothing),
         TEST(the_ceiling_is_told),
         TEST(looking_up),
+        TEST(elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the clients of others against the MCP server of a build folder. They are installed into
+# Runs the peers of others against the MCP server and the ACP terminals of a build folder. They are installed into
 # tests/peers as the lock files say; the newer Node that they need is a package of its own.
 # usage: peers.sh BUILD
 set -eu
@@ -10,3 +10,4 @@ cd "$(dirname "$0")/.."
 install_from_npm tests/peers
 cd tests/peers
 NACRE=$build/nacre "$node" peers.mjs
+NACRE=$build/nacre "$node" acp.mjs

@@ -119,6 +119,10 @@ typedef struct nacre_acp_agent_options {
     /* NULL = another thread reads the connection. Else the thread that waits for an answer calls
      * it: it reads for up to timeout_ms and feeds what came; below 0 = the connection is gone. */
     int (*receive)(int timeout_ms, void *userdata);
+    /* NULL, or hears of each terminal right after it was made, in the thread that starts it: the
+     * moment to embed it in a tool call, since a short command is over and released soon. Must not
+     * call the agent or its session. */
+    void (*created)(const nacre_id *id, const char *terminal, void *userdata);
     void *userdata;
     size_t output_limit; /* bytes of output asked for; 0 = 4 MiB */
     int64_t answer_ms;   /* the longest a client may take to answer; 0 = 30 s */
@@ -129,9 +133,9 @@ typedef struct nacre_acp_agent_options {
     const char *const *directories;
 } nacre_acp_agent_options;
 
-#define NACRE_ACP_AGENT_OPTIONS_INIT                                              \
-    {                                                                             \
-        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, 0, 0, NULL, NULL \
+#define NACRE_ACP_AGENT_OPTIONS_INIT                                                    \
+    {                                                                                   \
+        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL \
     }
 
 /* On success *ret_agent is owned by the caller; close it after the session that uses it. */
@@ -151,7 +155,8 @@ NACRE_API int nacre_acp_agent_feed(nacre_acp_agent *agent, const char *message, 
 /* The connection has ended: calls fail with NACRE_EBACKEND, what ran is NACRE_LOST. Thread-safe. */
 NACRE_API void nacre_acp_agent_gone(nacre_acp_agent *agent);
 
-/* The client's name for a shell, to embed it in a tool call while it runs; the caller frees it. */
+/* The client's name for a shell, to embed it in a tool call while it runs; the caller frees it.
+ * Clients forget it with its release. */
 NACRE_API int nacre_acp_agent_terminal(nacre_acp_agent *agent, const nacre_id *id,
                                        char **ret_terminal, nacre_error *reterr);
 

@@ -204,6 +204,8 @@ int acp_create(void *self, const nacre_command *command, nacre_id *ret_id, nacre
         acp_shell_free(shell);
         return r;
     }
+    if (a->options.created)
+        a->options.created(&shell->id, shell->terminal, a->options.userdata);
     enlist(a, shell);
     *ret_id = shell->id;
     return ret_watch ? acp_watch_new(a, shell, 0, ret_watch, err) : 0;

@@ -75,14 +75,14 @@ static const char *last_part(struct acp_tail *t, const char *text, size_t *size)
 
 static int add_clean(struct acp_tail *t, const char *text, size_t size)
 {
-    struct buf escaped cleanup_buf;
-    buf_init(&escaped, PIECE_MAX);
     text = last_part(t, text, &size);
-    int r = rpc_append_string(&escaped, text, size);
-    if (r == 0)
-        r = buf_append(&t->json, escaped.data + 1, escaped.len - 2);
-    if (r < 0)
+    size_t before = t->json.len;
+    int r = rpc_append_escaped(&t->json, text, size);
+    if (r < 0) {
+        if (t->json.data)
+            t->json.data[t->json.len = before] = '\0';
         return r;
+    }
     t->size += size;
     if (t->size > t->limit)
         drop(t, t->size - t->limit);

@@ -1,6 +1,7 @@
 /* Reading and writing single messages. */
 #include "rpc/message.h"
 
+#include <endian.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,6 +12,9 @@
 
 #define ONES  UINT64_C(0x0101010101010101)
 #define HIGHS UINT64_C(0x8080808080808080)
+
+#define BLOCK      1024 /* bytes that are escaped before they are appended */
+#define ESCAPE_MAX 6    /* bytes for one */
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
@@ -107,15 +111,17 @@ int rpc_append_json(struct buf *b, const json_t *value)
     return -ENOMEM;
 }
 
-/* Whether one of eight bytes is a control character, a quote or a backslash. May say yes without
- * need, never no. */
-static bool has_special(const char *s)
+/* How many of the first eight bytes come before a control character, a quote or a backslash; 8 if
+ * there is none. A borrow out of such a byte may mark one behind it, but none before it. */
+static size_t plain_bytes(const char *s)
 {
     uint64_t x;
     memcpy(&x, s, sizeof x);
+    x = le64toh(x);
     uint64_t quote = x ^ (ONES * '"'), slash = x ^ (ONES * '\\');
     uint64_t below = (x - ONES * 0x20) | (quote - ONES) | (slash - ONES);
-    return (below & ~x & HIGHS) != 0;
+    uint64_t marks = below & ~x & HIGHS;
+    return marks ? (size_t)__builtin_ctzll(marks) / 8 : sizeof x;
 }
 
 static bool is_special(unsigned char c)
@@ -123,43 +129,61 @@ static bool is_special(unsigned char c)
     return c < 0x20 || c == '"' || c == '\\';
 }
 
-/* The length of what needs no escape. */
-static size_t plain_span(const char *s, size_t size)
-{
-    size_t i = 0;
-    for (;;) {
-        while (i + 8 <= size && !has_special(s + i))
-            i += 8;
-        size_t stop = MIN(size, i + 8);
-        while (i < stop && !is_special((unsigned char)s[i]))
-            i++;
-        if (i < stop || i == size)
-            return i;
-    }
-}
-
-static int append_escape(struct buf *b, unsigned char c)
+static size_t escape(char *to, unsigned char c)
 {
     static const char letters[0x20] = {
         ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    static const char digits[] = "0123456789abcdef";
     char letter = c < 0x20 ? letters[c] : (char)c;
-    if (!letter)
-        return buf_printf(b, "\\u%04x", c);
-    char escape[2] = {'\\', letter};
-    return buf_append(b, escape, sizeof escape);
+    to[0] = '\\';
+    to[1] = letter ? letter : 'u';
+    if (letter)
+        return 2;
+    to[2] = to[3] = '0';
+    to[4] = digits[c >> 4];
+    to[5] = digits[c & 15];
+    return ESCAPE_MAX;
+}
+
+/* Eight bytes at a time, of which those before the first special one count. Returns what was
+ * written. */
+static size_t escape_block(char *to, const char *text, size_t size)
+{
+    size_t n = 0, i = 0;
+    while (i + 8 <= size) {
+        memcpy(to + n, text + i, 8);
+        size_t plain = plain_bytes(text + i);
+        i += plain;
+        n += plain;
+        if (plain < 8)
+            n += escape(to + n, (unsigned char)text[i++]);
+    }
+    for (; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (is_special(c))
+            n += escape(to + n, c);
+        else
+            to[n++] = (char)c;
+    }
+    return n;
+}
+
+int rpc_append_escaped(struct buf *b, const char *text, size_t size)
+{
+    char block[BLOCK * ESCAPE_MAX];
+    int r = 0;
+    for (size_t done = 0, n; r == 0 && done < size; done += n) {
+        n = MIN(size - done, (size_t)BLOCK);
+        r = buf_append(b, block, escape_block(block, text + done, n));
+    }
+    return r;
 }
 
 int rpc_append_string(struct buf *b, const char *text, size_t size)
 {
     int r = buf_append(b, "\"", 1);
-    while (r == 0 && size > 0) {
-        size_t span = plain_span(text, size);
-        r = buf_append(b, text, span);
-        if (r == 0 && span < size)
-            r = append_escape(b, (unsigned char)text[span++]);
-        text += span;
-        size -= span;
-    }
+    if (r == 0)
+        r = rpc_append_escaped(b, text, size);
     return r < 0 ? r : buf_append(b, "\"", 1);
 }
 

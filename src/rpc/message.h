@@ -60,6 +60,9 @@ int rpc_append_json(struct buf *b, const json_t *value);
 /* A string literal of text that is valid UTF-8, fast. */
 int rpc_append_string(struct buf *b, const char *text, size_t size);
 
+/* The same without the quotes. */
+int rpc_append_escaped(struct buf *b, const char *text, size_t size);
+
 /* {"jsonrpc":"2.0","id":...,"result": and the value has to follow, and a closing brace. */
 int rpc_begin_result(struct buf *b, const json_t *id);
 

@@ -230,6 +230,24 @@ static void strings_are_read_back(void **state)
     check_string("", 0);
 }
 
+/* Longer than what is escaped at once, and anything next to anything. */
+static void long_strings_are_read_back(void **state)
+{
+    (void)state;
+    struct unit_random random = {17};
+    char text[5000];
+    for (int round = 0; round < 200; round++) {
+        uint64_t special = 1 + unit_below(&random, 40);
+        size_t size = unit_below(&random, sizeof text + 1);
+        for (size_t i = 0; i < size; i++)
+            text[i] = unit_below(&random, special) ? (char)(' ' + unit_below(&random, 95))
+                                                   : (char)unit_below(&random, 32);
+        check_string(text, size);
+    }
+    memset(text, 1, sizeof text);
+    check_string(text, sizeof text);
+}
+
 static void errors_are_messages(void **state)
 {
     (void)state;
@@ -350,6 +368,7 @@ int main(void)
         cmocka_unit_test(long_lines_cost_nothing),    cmocka_unit_test(faults_have_their_codes),
         cmocka_unit_test(messages_are_told_apart),    cmocka_unit_test(faults_keep_the_id),
         cmocka_unit_test(depth_has_a_limit),          cmocka_unit_test(strings_are_read_back),
+        cmocka_unit_test(long_strings_are_read_back),
         cmocka_unit_test(errors_are_messages),        cmocka_unit_test(queue_in_front_of_a_pipe),
         cmocka_unit_test(queue_in_front_of_a_socket), cmocka_unit_test(nobody_reads_any_more),
     };

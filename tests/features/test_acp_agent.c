@@ -194,6 +194,86 @@ TEST(follow_while_it_prints)
     close_pair(p);
 }
 
+/* The user closes the terminal in the editor: its end is known, nothing more can be had, and our
+ * own release finds nothing to release. */
+TEST(the_client_releases_first)
+{
+    const char *mark = marker();
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+
+    command.text = format("echo early; exec sleep 300.%s", mark);
+    CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    await_marked(mark, 1);
+    CHECK(AWAIT(output_has(p->session, &id, NACRE_BOTH, "early"), 5000));
+    user_asks(p, "terminal/release", &id);
+    CHECK_OK(nacre_wait(p->session, &id, 1, NACRE_WAIT_ALL, 5000, NULL, ERR));
+    CHECK_OK(nacre_get(p->session, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_SIGNALED, record.outcome);
+    CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);
+    nacre_record_done(&record);
+    CHECK_OK(nacre_release(p->session, &id, ERR));
+    CHECK_OK(nacre_release(p->session, &id, ERR));
+    CHECK_EQ_INT(1, count_method(p, "terminal/release"));
+    CHECK(output_has(p->session, &id, NACRE_BOTH, "early"));
+    close_pair(p);
+}
+
+TEST(the_user_kills_it)
+{
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+
+    command.text = "echo said; exec sleep 300";
+    CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    CHECK(AWAIT(output_has(p->session, &id, NACRE_BOTH, "said"), 5000));
+    user_asks(p, "terminal/kill", &id);
+    CHECK_OK(nacre_wait(p->session, &id, 1, NACRE_WAIT_ALL, 5000, NULL, ERR));
+    CHECK_OK(nacre_get(p->session, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_SIGNALED, record.outcome);
+    CHECK_EQ_INT(SIGTERM, record.signal);
+    nacre_record_done(&record);
+    CHECK_EQ_INT(1, count_method(p, "terminal/release"));
+    close_pair(p);
+}
+
+/* Its output is fetched after its exit, all of it, before the release. */
+TEST(output_after_the_exit)
+{
+    struct pair *p = open_pair(0);
+    nacre_record record = run(p, "seq 1 200000", 0);
+    nacre_snapshot snapshot;
+
+    CHECK_OK(nacre_output(p->session, &record.id, NACRE_BOTH, 4 << 20, &snapshot, ERR));
+    CHECK_EQ_INT(1288895, snapshot.size);
+    CHECK_EQ_INT(0, snapshot.truncated);
+    CHECK(memcmp(snapshot.data + snapshot.size - 7, "200000\n", 7) == 0);
+    CHECK_EQ_INT(200000, record.lines[NACRE_STDOUT]);
+    free(snapshot.data);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
+TEST(a_client_without_terminals_is_not_asked)
+{
+    static const char initialize[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":1,"
+        "\"clientCapabilities\":{\"fs\":{}}}}";
+    nacre_options options = NACRE_OPTIONS_INIT;
+
+    CHECK_EQ_INT(0, nacre_acp_client_has_terminals(initialize, strlen(initialize)));
+    nacre_session *session = open_options(&options);
+    struct run local = run_text(session, "exit 3");
+    CHECK_EQ_INT(3, local.record.exit_code);
+    CHECK(local.record.tier != NACRE_TIER_CLIENT);
+    run_done(&local);
+    close_session(session);
+}
+
 TEST(errors_of_the_client_are_ours)
 {
     static const char *const argv[] = {"no-such-program", NULL};

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "backend/client.h"
+#include "backend/kill.h"
 #include "backend/local.h"
 #include "backend/local_parts.h"
 #include "backend/sweep.h"
@@ -41,6 +42,8 @@ int feed_open(const struct run *run, struct feed *ret, nacre_error *err)
     struct run_state state;
     *ret = (struct feed){.sock = -1, .id = run->id};
     int r = sweep_state(run, &state, err);
+    if (r == 0)
+        r = kill_check_reach(&state, err);
     if (r < 0)
         return r;
     ret->sock = state_is_final(&state) ? -ECONNREFUSED : client_connect(run);

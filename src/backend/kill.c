@@ -82,6 +82,15 @@ static int check(const nacre_kill_options *options, nacre_error *err)
     return 0;
 }
 
+int kill_check_reach(const struct run_state *state, nacre_error *err)
+{
+    if (state->tier != NACRE_TIER_CLIENT || state_is_final(state))
+        return 0;
+    return err_set(err, NACRE_EUNSUPPORTED,
+                   "shell %s runs in a terminal of an ACP client; only its own session reaches it",
+                   nacre_id_short(&state->id).s);
+}
+
 static int kill_deaf(const struct run *run, nacre_kill_result *ret_result, nacre_error *err)
 {
     struct run_state state;
@@ -112,11 +121,9 @@ int kill_run(const struct run *run, const nacre_kill_options *options,
             return r;
         if (state_is_final(&state))
             return 0;
-        if (state.tier == NACRE_TIER_CLIENT)
-            return err_set(err, NACRE_EUNSUPPORTED,
-                           "shell %s runs in a terminal of an ACP client; only its own session can "
-                           "kill it",
-                           nacre_id_short(&run->id).s);
+        r = kill_check_reach(&state, err);
+        if (r < 0)
+            return r;
         r = ask_to_kill(run, &state, options, ret_result);
         if (r > 0)
             return 0;

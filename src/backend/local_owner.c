@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "backend/client.h"
+#include "backend/kill.h"
 #include "backend/local.h"
 #include "backend/local_parts.h"
 #include "backend/sweep.h"
@@ -61,6 +62,8 @@ int local_change(void *self, const nacre_id *id, int background, int keep, nacre
     int r = local_open_run(self, id, &run, err);
     if (r == 0)
         r = sweep_state(&run, &state, err);
+    if (r == 0)
+        r = kill_check_reach(&state, err);
     if (r < 0 || state_is_final(&state))
         return r;
     int e = ask_to_change(&run, &state, background, keep);

@@ -98,6 +98,28 @@ TEST(a_timeout_kills_and_keeps_the_output)
     close_pair(p);
 }
 
+/* By the five verbs alone, as a caller without watches has it. */
+TEST(the_verbs_keep_a_timeout_too)
+{
+    struct pair *p = open_pair(0);
+    const nacre_backend *backend = nacre_backend_acp(p->agent);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+
+    command.text = "exec sleep 300";
+    command.timeout_ms = 200;
+    CHECK_OK(backend->ops->create(backend->self, &command, &id, NULL, ERR));
+    CHECK_OK(backend->ops->wait_for_exit(backend->self, &id, 10000, ERR));
+    CHECK_OK(backend->ops->get(backend->self, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_TIMED_OUT, record.outcome);
+    CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);
+    nacre_record_done(&record);
+    CHECK_OK(backend->ops->release(backend->self, &id, ERR));
+    CHECK_TEXT(methods_of(p), "create wait_for_exit kill output release");
+    close_pair(p);
+}
+
 TEST(kill_wait_and_release)
 {
     struct pair *p = open_pair(0);

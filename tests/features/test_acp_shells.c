@@ -217,6 +217,8 @@ TEST(a_person_sees_it_and_cannot_kill_it)
     CHECK_TEXT(status_of(person, &id), "running");
     CHECK_CODE(NACRE_EUNSUPPORTED, nacre_kill(person, &id, NULL, NULL, ERR));
     CHECK_STR(harness_error.msg, "only its own session");
+    CHECK_CODE(NACRE_EUNSUPPORTED, nacre_signal(person, &id, SIGINT, ERR));
+    CHECK_CODE(NACRE_EUNSUPPORTED, nacre_input(person, &id, "x", 1, 0, 100, ERR));
     CHECK_CODE(NACRE_EUNSUPPORTED, nacre_get_usage(person, &id, &usage, ERR));
     CHECK_CODE(NACRE_ETIMEOUT, nacre_wait(person, &id, 1, NACRE_WAIT_ALL, 100, NULL, ERR));
     CHECK_OK(nacre_kill(p->session, &id, NULL, NULL, ERR));

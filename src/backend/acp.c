@@ -299,7 +299,7 @@ static int acp_rung(void *self, nacre_id *ret_id)
     nacre_acp_agent *a = self;
     uint64_t count;
     kill_late(a);
-    if (a->options.receive && !a->gone && a->options.receive(0, a->options.userdata) < 0)
+    if (a->options.receive && a->options.receive(0, a->options.userdata) < 0)
         nacre_acp_agent_gone(a);
     pthread_mutex_lock(&a->lock);
     struct acp_shell *shell = a->shells;

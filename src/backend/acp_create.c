@@ -195,7 +195,7 @@ int acp_create(void *self, const nacre_command *command, nacre_id *ret_id, nacre
         r = compose(a->home.self, command, cwd, &bytes, err);
     if (r < 0)
         return r;
-    struct acp_shell *shell = calloc(1, sizeof *shell);
+    struct acp_shell *shell = bytes.data ? calloc(1, sizeof *shell) : NULL;
     if (!shell)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     struct spec spec = {.head = (const void *)bytes.data, .size = bytes.len};

@@ -79,26 +79,28 @@ static void free_call(struct acp_call *call)
     free(call);
 }
 
-/* A call with its number, in the list; NULL if out of memory or the client has gone. */
-static struct acp_call *add_call(nacre_acp_agent *a, enum acp_request kind, struct acp_shell *shell,
-                                 bool awaited)
+/* Puts a call into the list and returns its number; 0 if out of memory or the client has gone. With
+ * ret_awaited it is the caller's to free; without, it may be gone at any moment. */
+static uint64_t add_call(nacre_acp_agent *a, enum acp_request kind, struct acp_shell *shell,
+                         struct acp_call **ret_awaited)
 {
+    uint64_t number = 0;
     struct acp_call *call = calloc(1, sizeof *call);
     pthread_mutex_lock(&a->lock);
-    if (call && a->gone) {
-        free(call);
-        call = NULL;
-    }
-    if (call) {
+    if (call && !a->gone) {
+        number = ++a->next_number;
         *call = (struct acp_call){.next = a->calls,
-                                  .number = ++a->next_number,
+                                  .number = number,
                                   .kind = kind,
                                   .shell = shell,
-                                  .awaited = awaited};
-        a->calls = call;
+                                  .awaited = ret_awaited != NULL};
+        if (ret_awaited)
+            *ret_awaited = call;
+        a->calls = TAKE_PTR(call);
     }
     pthread_mutex_unlock(&a->lock);
-    return call;
+    free(call);
+    return number;
 }
 
 static void send_request(nacre_acp_agent *a, uint64_t number, enum acp_request kind, json_t *params)
@@ -152,12 +154,13 @@ int acp_call(nacre_acp_agent *a, enum acp_request kind, json_t *params, json_t *
              nacre_error *err)
 {
     int64_t deadline = clock_deadline(a->options.answer_ms);
-    struct acp_call *call = params ? add_call(a, kind, NULL, true) : NULL;
-    if (!call) {
+    struct acp_call *call;
+    uint64_t number = params ? add_call(a, kind, NULL, &call) : 0;
+    if (!number) {
         json_decref(params);
         return err_set(err, NACRE_EBACKEND, "the connection to the client has ended");
     }
-    send_request(a, call->number, kind, params);
+    send_request(a, number, kind, params);
     pthread_mutex_lock(&a->lock);
     while (!call->done && acp_pause(a, deadline))
         continue;
@@ -170,9 +173,9 @@ int acp_call(nacre_acp_agent *a, enum acp_request kind, json_t *params, json_t *
 
 void acp_post(nacre_acp_agent *a, enum acp_request kind, struct acp_shell *shell)
 {
-    struct acp_call *call = add_call(a, kind, shell, false);
-    if (call)
-        send_request(a, call->number, kind, acp_target(a, shell));
+    uint64_t number = add_call(a, kind, shell, NULL);
+    if (number)
+        send_request(a, number, kind, acp_target(a, shell));
 }
 
 /* -- Answers that nobody waits for ------------------------------------------------------------ */
@@ -264,13 +267,14 @@ static struct acp_call *find_call(nacre_acp_agent *a, uint64_t number)
     return call;
 }
 
-static void deliver(nacre_acp_agent *a, uint64_t number, json_t *answer)
+/* The answer belongs to whoever waits for it from here on: two threads never share one. */
+static void deliver_consume(nacre_acp_agent *a, uint64_t number, json_t *answer)
 {
     struct acp_shell *shell = NULL;
     pthread_mutex_lock(&a->lock);
     struct acp_call *call = find_call(a, number);
     if (call) {
-        call->answer = json_incref(answer);
+        call->answer = TAKE_PTR(answer);
         call->done = true;
         shell = call->shell;
     }
@@ -281,6 +285,7 @@ static void deliver(nacre_acp_agent *a, uint64_t number, json_t *answer)
     }
     pthread_cond_broadcast(&a->changed);
     pthread_mutex_unlock(&a->lock);
+    json_decref(answer);
     if (shell)
         go_on(a, shell);
 }
@@ -295,8 +300,9 @@ int nacre_acp_agent_feed(nacre_acp_agent *agent, const char *message, size_t siz
         value && rpc_read(value, &m, &fault) == 0 && m.kind == RPC_RESPONSE ? rpc_text(m.id) : NULL;
     bool ours = id && strncmp(id, ID_PREFIX, strlen(ID_PREFIX)) == 0;
     if (ours)
-        deliver(agent, strtoull(id + strlen(ID_PREFIX), NULL, 10), value);
-    json_decref(value);
+        deliver_consume(agent, strtoull(id + strlen(ID_PREFIX), NULL, 10), value);
+    else
+        json_decref(value);
     return ours;
 }
 

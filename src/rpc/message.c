@@ -10,8 +10,8 @@
 
 #include "base/defs.h"
 
-#define ONES  UINT64_C(0x0101010101010101)
-#define HIGHS UINT64_C(0x8080808080808080)
+#define ONES       UINT64_C(0x0101010101010101)
+#define HIGHS      UINT64_C(0x8080808080808080)
 
 #define BLOCK      1024 /* bytes that are escaped before they are appended */
 #define ESCAPE_MAX 6    /* bytes for one */

@@ -111,7 +111,7 @@ static int open_local(nacre_session *s, const nacre_options *options, nacre_erro
         return r;
     }
     s->local = backend.self;
-    take_ops(s, agent ? options->backend : &backend);
+    take_ops(s, agent ? nacre_backend_acp(agent) : &backend);
     s->books = books_new(&owner);
     if (session_setting(s, NACRE_SETTING_AUDIT))
         s->audit = audit_new(&s->id);

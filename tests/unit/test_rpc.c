@@ -368,9 +368,9 @@ int main(void)
         cmocka_unit_test(long_lines_cost_nothing),    cmocka_unit_test(faults_have_their_codes),
         cmocka_unit_test(messages_are_told_apart),    cmocka_unit_test(faults_keep_the_id),
         cmocka_unit_test(depth_has_a_limit),          cmocka_unit_test(strings_are_read_back),
-        cmocka_unit_test(long_strings_are_read_back),
-        cmocka_unit_test(errors_are_messages),        cmocka_unit_test(queue_in_front_of_a_pipe),
-        cmocka_unit_test(queue_in_front_of_a_socket), cmocka_unit_test(nobody_reads_any_more),
+        cmocka_unit_test(long_strings_are_read_back), cmocka_unit_test(errors_are_messages),
+        cmocka_unit_test(queue_in_front_of_a_pipe),   cmocka_unit_test(queue_in_front_of_a_socket),
+        cmocka_unit_test(nobody_reads_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

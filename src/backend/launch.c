@@ -243,9 +243,13 @@ static ssize_t receive_ready(struct launched *launched, struct wire_ready *ret_r
     return n;
 }
 
-/* Its maker has other things to do first, unless somebody waits. */
+/* Its maker has other things to do first, unless somebody waits. One that was executed must not
+ * hear this: what it leaves unread would come before its last word. */
 static void hurry(const struct launched *launched)
 {
+    struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
+    if (poll(&poller, 1, 0) != 0)
+        return;
     struct wire_head word = {.type = WIRE_HURRY, .format = RUN_FORMAT};
     sock_send(launched->sock, &word, sizeof word, NULL, 0, MSG_DONTWAIT);
 }
@@ -257,8 +261,6 @@ static int await_ready(struct launcher *l, struct launched *launched, nacre_erro
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
     int64_t deadline = clock_deadline(READY_MS);
     ssize_t got = receive_ready(launched, &ready);
-    if (got == -EAGAIN)
-        hurry(launched);
     while (got == -EAGAIN && clock_left_ms(deadline) != 0) {
         poll(&poller, 1, clock_left_ms(deadline));
         got = receive_ready(launched, &ready);
@@ -305,6 +307,8 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
     struct identity now;
     if (take_warm(l, &now, &launched)) {
         bool usable = same_identity(&now, &launched.identity);
+        if (usable)
+            hurry(&launched);
         if (usable && await_ready(l, &launched, NULL) == 0) {
             *ret_launched = launched;
             return 0;

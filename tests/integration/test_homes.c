@@ -346,7 +346,7 @@ static void fill_and_start(void)
     for (int i = 0; i < 3; i++) {
         int result = nacre_start(s, &command, &id, NULL, ERR);
         if (result < 0) {
-            CHECK_EQ_INT(NACRE_EIO, result);
+            CHECK_CODE(NACRE_EIO, result);
             CHECK_EQ_INT(ENOSPC, harness_error.sys_errno);
         } else {
             wait_outcome(s, &id, 3000);

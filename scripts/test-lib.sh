@@ -215,9 +215,9 @@ build_asan() {
     sanitizer_build build-asan address,undefined -Dfuzz=true
 }
 
-# Only the tests of threads run under it, so only they are built.
+# Only the tests of threads run under it, so only they are built, and what they start.
 build_tsan() {
-    local source targets=(--target nacre-keeper --target nacre-text.so)
+    local source targets=(--target nacre --target nacre-keeper --target nacre-text.so)
     for source in tests/integration/test_thread*.c; do
         targets+=(--target "${source%.c}")
     done

@@ -12,7 +12,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import (SANITIZED, alive, holds, lacks, main, mark, text_of,  # noqa: E402
+from mcp_client import (NACRE, SANITIZED, alive, holds, lacks, main, mark, text_of,  # noqa: E402
                         until)
 
 
@@ -312,7 +312,7 @@ def two_servers_at_once(serve):
             assert everything.count(f"[Background task {shell[:8]} completed]") <= 1
             lacks(json.dumps(other.messages), shell[:8])
         assert all(shell[:8] in everything for shell in shells[s])
-    listed = subprocess.run([os.environ.get("NACRE", "build/nacre"), "list", "--all"], check=False,
+    listed = subprocess.run([NACRE, "list", "--all"], check=False,
                             capture_output=True, timeout=20,
                             env=dict(os.environ, NACRE_HOME=os.path.join(serve.place, "home")))
     for s in servers:

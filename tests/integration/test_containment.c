@@ -321,10 +321,10 @@ static void hunt_rabbits(const char *flags, int chains, int pause_us)
     need_tree();
     nacre_session *s = open_session();
     const char *m = marker();
-    nacre_id id = start_text(s, format("%s %s %d %d %s; sleep 300.%s", program("rabbit"), flags,
-                                       chains, pause_us, m, m));
+    nacre_id id = start_text(s, format("%s %s %d %d %s; echo off; sleep 300.%s", program("rabbit"),
+                                       flags, chains, pause_us, m, m));
 
-    CHECK(AWAIT(count_marked(m) > 1, 5000));
+    CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "off\n"), 5000));
     pause_ms(30);
     kill_shell(s, &id, MS(100));
     CHECK_EQ_INT(0, count_marked(m));

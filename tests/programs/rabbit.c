@@ -2,9 +2,9 @@
  * rabbit [-i] CHAINS PAUSE_US MARKER
  *
  * Runs away from whoever hunts it: CHAINS processes that fork and exit, fork and exit, each new
- * pid living about PAUSE_US microseconds. Returns at once. A chain ends after ten seconds, or
- * when init has adopted it, so that a failed hunt does not use up the pids of the machine. With
- * -i SIGTERM is ignored.
+ * pid living about PAUSE_US microseconds. Returns at once. A chain ends after ten seconds or two
+ * thousand pids, or when init has adopted it, so that a failed hunt does not use up the pids of the
+ * machine. With -i SIGTERM is ignored.
  */
 #define _GNU_SOURCE 1
 #include <signal.h>
@@ -17,7 +17,7 @@ static void run_away(long pause_us)
     struct timespec pause_time = {0, pause_us * 1000};
     time_t until = time(NULL) + 10;
 
-    while (time(NULL) < until && getppid() != 1) {
+    for (int pids = 0; pids < 2000 && time(NULL) < until && getppid() != 1; pids++) {
         nanosleep(&pause_time, NULL);
         if (fork() > 0)
             _exit(0);

@@ -255,11 +255,12 @@ def answers_before_a_client_gives_up(serve):
     id = result["_meta"]["nacre/run"]["id"]
     holds(text, "listening", id[:8])
     lacks(text, "finished")
-    s.text("bash_output", id=id, wait=1)
+    looked = s.text("bash_output", id=id, wait=1)
     until(lambda: "running" not in s.text("list_shells", state="running"), "it has ended", 15)
     seen = [m for m in s.messages if "result" in m and
             f"[Background task {id[:8]}" in json.dumps(m, ensure_ascii=False)]
-    assert len(seen) == 1, seen
+    # On a slow machine the look may have seen the end, and then that was it.
+    assert len(seen) + ("finished" in looked) == 1, (looked, seen)
 
 
 def cancels_a_foreground_call(serve):

@@ -86,7 +86,7 @@ static bool is_delivered(struct server *s, struct call *c)
     if (c->state != CALL_SENT || s->writer.error < 0 || !rpc_writer_has_left(&s->writer, c->ticket))
         return false;
     nacre_call_delivered(c->call);
-    s->delivered = true;
+    mcp_events_delivered(s);
     return true;
 }
 

@@ -22,6 +22,7 @@ struct subscription {
     json_t *listener; /* the id of its request, or NULL */
     char *uri;
     nacre_id id;
+    bool ended; /* when it was subscribed to, or told since */
 };
 
 /* -- Subscriptions ---------------------------------------------------------------------------- */
@@ -43,6 +44,14 @@ static void remove_subscription(struct subscription **at)
     free(u);
 }
 
+static bool has_ended(const struct server *s, const nacre_id *id)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    bool ended = nacre_get(s->session, id, &record, NULL) == 0 && record.outcome != NACRE_RUNNING;
+    nacre_record_done(&record);
+    return ended;
+}
+
 static int add_subscription(struct server *s, const json_t *listener, const char *uri,
                             const nacre_id *id)
 {
@@ -54,6 +63,7 @@ static int add_subscription(struct server *s, const json_t *listener, const char
     *u = (struct subscription){.next = s->subscriptions, .id = id ? *id : (nacre_id){{0}}};
     u->listener = json_deep_copy(listener);
     u->uri = uri ? strdup(uri) : NULL;
+    u->ended = uri && has_ended(s, id);
     s->subscriptions = u;
     return 0;
 }
@@ -194,15 +204,25 @@ int64_t mcp_events_deadline(const struct server *s)
 
 static void tell_subscribers(struct server *s, const nacre_id *id)
 {
-    for (const struct subscription *u = s->subscriptions; u; u = u->next) {
-        if (!u->uri || !nacre_id_equal(&u->id, id))
+    for (struct subscription *u = s->subscriptions; u; u = u->next) {
+        if (!u->uri || u->ended || !nacre_id_equal(&u->id, id))
             continue;
+        u->ended = true;
         json_t *params = json_pack("{s:s}", "uri", u->uri);
         if (u->listener)
             json_object_set_new(params, "_meta",
                                 json_pack("{s:O}", MCP_META "subscriptionId", u->listener));
         mcp_notify(s, "notifications/resources/updated", params);
     }
+}
+
+/* An answer that showed an end leaves no completion to be told. */
+void mcp_events_delivered(struct server *s)
+{
+    s->delivered = true;
+    for (const struct subscription *u = s->subscriptions; u; u = u->next)
+        if (u->uri && !u->ended && has_ended(s, &u->id))
+            tell_subscribers(s, &u->id);
 }
 
 static void tell_people(struct server *s, const nacre_id *id)

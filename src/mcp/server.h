@@ -213,6 +213,9 @@ int64_t mcp_events_deadline(const struct server *s);
 /* Tells those who want to know which shells have ended. */
 void mcp_events_step(struct server *s);
 
+/* An answer has left: what it showed of ends, subscribers hear of. */
+void mcp_events_delivered(struct server *s);
+
 /* The same for a request that asks for it: before its answer. */
 void mcp_events_tell(const struct request *q);
 

@@ -496,6 +496,17 @@ def tells_people_and_hosts(serve):
     assert not s.answers(listen)
 
 
+def an_end_that_was_shown_is_an_update(serve):
+    s = serve()
+    for n in range(1, 6):
+        shell = s.start("sleep 0.5; exit 3")
+        s.ask("resources/subscribe", {"uri": f"nacre://run/{shell}/log"})
+        holds(s.text("bash_output", id=shell, wait=10), "exited(3)")
+        s.wait(lambda m: len(s.notifications("notifications/resources/updated")) == n)
+    s.text("list_shells")
+    assert len(s.notifications("notifications/resources/updated")) == 5
+
+
 def tells_people_of_each_end_once(serve):
     s = serve()
     s.initialize()
@@ -672,7 +683,7 @@ CASES = [
     many_calls_at_once, waits_for_a_client_that_does_not_read, tells_each_end_once,
     later_server_tells_what_was_missed, an_end_that_nobody_heard_of_is_told,
     an_answer_half_written_is_not_delivered, an_answer_in_the_queue_is_taken_back,
-    tells_people_and_hosts, tells_people_of_each_end_once,
+    tells_people_and_hosts, an_end_that_was_shown_is_an_update, tells_people_of_each_end_once,
     runs_are_resources, logs_are_read_up_to_a_mib, resources_come_in_pages, ids_are_completed,
     ends_with_everything, dies_with_everything, two_servers_share_a_home,
     says_nothing_but_messages, prints_how_clients_are_configured,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make test` runs, within five minutes on two cores:
+# What `make test` runs, in little more than five minutes on two cores:
 #
 #   all users and tiers   the process tests (tests/integration), release build: as root and as an
 #                         ordinary user, each with the cgroup tier and without it

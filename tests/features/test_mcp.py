@@ -625,6 +625,7 @@ def dies_with_everything(serve):
     s.start(f"setsid sleep {seconds} & sleep {seconds}")
     until(lambda: len(alive(seconds)) >= 2, "they run")
     s.process.kill()
+    s.process.wait()
     until(lambda: not alive(seconds), "nothing is left")
 
 

@@ -15,6 +15,9 @@
 
 /* -- Leftovers do not hold the answer -------------------------------------------------------- */
 
+/* Before its exec a child is called what the shell is called. */
+#define UNTIL_IT_SLEEPS "until grep -q sleep /proc/$!/comm; do :; done; echo hi"
+
 static void check_answer(const char *text, const char *mark)
 {
     nacre_session *s = open_session();
@@ -41,7 +44,7 @@ TEST(background_child)
 {
     const char *m = marker();
 
-    check_answer(format("sleep 1000.%s & echo hi", m), m);
+    check_answer(format("sleep 1000.%s & " UNTIL_IT_SLEEPS, m), m);
 }
 
 TEST(background_child_in_its_own_session)
@@ -49,14 +52,14 @@ TEST(background_child_in_its_own_session)
     need_tree();
     const char *m = marker();
 
-    check_answer(format("setsid sleep 1000.%s & echo hi", m), m);
+    check_answer(format("setsid sleep 1000.%s & " UNTIL_IT_SLEEPS, m), m);
 }
 
 TEST(background_child_through_nohup)
 {
     const char *m = marker();
 
-    check_answer(format("nohup sleep 1000.%s & echo hi", m), m);
+    check_answer(format("nohup sleep 1000.%s & " UNTIL_IT_SLEEPS, m), m);
 }
 
 TEST(background_child_that_holds_stderr_only)

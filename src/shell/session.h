@@ -138,6 +138,10 @@ nacre_session *completion_session(const nacre_offer *offer);
 /* view.c: nacre_summary() of a record that is there already. */
 int view_summary(nacre_session *s, const nacre_record *record, const nacre_view_options *options,
                  char **ret_text, nacre_error *err);
+/* nacre_view_read() of a record that was looked at already: what is shown of it is that. */
+int view_news(nacre_session *session, const nacre_record *record, nacre_position *position,
+              const nacre_view_options *options, char **ret_text, int *ret_new,
+              nacre_error *reterr);
 
 /* retention.c: a little of it, if it is time. */
 void retention_now_and_then(nacre_session *s);

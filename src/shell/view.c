@@ -179,34 +179,43 @@ static int check_position(const nacre_position *position, const nacre_record *re
                   : err_set(err, NACRE_EINVAL, "the position is not one of this shell's output");
 }
 
-int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *position,
-                    const nacre_view_options *options, char **ret_text, int *ret_new,
-                    nacre_error *reterr)
+int view_news(nacre_session *session, const nacre_record *record, nacre_position *position,
+              const nacre_view_options *options, char **ret_text, int *ret_new, nacre_error *reterr)
 {
-    nacre_record record = NACRE_RECORD_INIT;
     nacre_view_options view;
-    if (!position)
-        return err_set(reterr, NACRE_EINVAL, "the position is NULL");
     int r = resolve(session, options, &view, reterr);
     if (r == 0)
-        r = nacre_get(session, id, &record, reterr);
+        r = check_position(position, record, reterr);
     if (r < 0)
         return r;
     struct buf text cleanup_buf;
     buf_init(&text, NACRE_VIEW_BUDGET_MAX);
-    struct log_reader reader = {.session = session, .id = id, .error = reterr};
+    struct log_reader reader = {.session = session, .id = &record->id, .error = reterr};
     nacre_position next = *position;
     uint64_t unread = (uint64_t)session_setting(session, NACRE_SETTING_UNREAD);
     bool is_new = false;
-    r = check_position(position, &record, reterr);
-    if (r == 0)
-        r = finish(view_read(&text, &record, &next, &view, unread, read_log, &reader, &is_new),
-                   &reader, &text, ret_text, reterr);
-    nacre_record_done(&record);
+    r = finish(view_read(&text, record, &next, &view, unread, read_log, &reader, &is_new), &reader,
+               &text, ret_text, reterr);
     if (r < 0)
         return r;
     *position = next;
     if (ret_new)
         *ret_new = is_new;
     return 0;
+}
+
+int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *position,
+                    const nacre_view_options *options, char **ret_text, int *ret_new,
+                    nacre_error *reterr)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    if (!position)
+        return err_set(reterr, NACRE_EINVAL, "the position is NULL");
+    int r = session_check(session, reterr);
+    if (r == 0)
+        r = nacre_get(session, id, &record, reterr);
+    if (r == 0)
+        r = view_news(session, &record, position, options, ret_text, ret_new, reterr);
+    nacre_record_done(&record);
+    return r;
 }

@@ -116,14 +116,14 @@ static bool shows_end(const struct answer *a, const nacre_id *id)
     return false;
 }
 
-int answer_read(struct answer *a, const nacre_id *id, nacre_position *position, unsigned streams,
-                size_t room, nacre_error *err)
+int answer_read(struct answer *a, const nacre_record *record, nacre_position *position,
+                unsigned streams, size_t room, nacre_error *err)
 {
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
     options.bytes = MAX(room, (size_t)NACRE_VIEW_BUDGET_MIN);
     options.streams = streams;
-    int r = nacre_view_read(a->session, id, position, &options, &text, NULL, err);
+    int r = view_news(a->session, record, position, &options, &text, NULL, err);
     if (r == 0)
         r = answer_text(a, text, err);
     /* A last line without an end would run into what follows. */
@@ -135,7 +135,7 @@ int answer_read(struct answer *a, const nacre_id *id, nacre_position *position, 
 int answer_news(struct answer *a, const nacre_record *record, size_t room, nacre_error *err)
 {
     nacre_position position = reading_position(a->session, &record->id);
-    int r = answer_read(a, &record->id, &position, NACRE_BOTH, room, err);
+    int r = answer_read(a, record, &position, NACRE_BOTH, room, err);
     if (r < 0)
         return r;
     answer_run(a, record);

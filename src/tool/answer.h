@@ -65,11 +65,11 @@ char *answer_result(struct answer *a, bool structured);
 void answer_delivered(struct answer *a);
 
 /*
- * Reads on from *position as nacre_view_read() does and appends that, within room bytes. The
- * record is filled before: the text is at least as new.
+ * Reads on from *position as nacre_view_read() does and appends that, within room bytes. The status
+ * that is shown is the record's: an end that is shown is one that counts as shown.
  */
-int answer_read(struct answer *a, const nacre_id *id, nacre_position *position, unsigned streams,
-                size_t room, nacre_error *err);
+int answer_read(struct answer *a, const nacre_record *record, nacre_position *position,
+                unsigned streams, size_t room, nacre_error *err);
 
 /* Likewise from where the session has read to, and marks it as shown. */
 int answer_news(struct answer *a, const nacre_record *record, size_t room, nacre_error *err);

@@ -230,9 +230,8 @@ static int show(nacre_call *c, struct answer *a, const nacre_record *record, siz
     int r = position_of(c, record, &position, err);
     before = position;
     if (r == 0)
-        r = o->filter
-                ? excerpt_filter(a, &record->id, &position, streams_of(oa), o->filter, room, err)
-                : answer_read(a, &record->id, &position, streams_of(oa), room, err);
+        r = o->filter ? excerpt_filter(a, record, &position, streams_of(oa), o->filter, room, err)
+                      : answer_read(a, record, &position, streams_of(oa), room, err);
     if (r < 0)
         return r;
     if (!again)

@@ -6,6 +6,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "run/log.h"
+#include "shell/session.h"
 
 #define CHUNK    ((size_t)64 * 1024)
 #define TAIL_MAX ((uint64_t)1024 * 1024)
@@ -148,8 +149,8 @@ static const char *last_lines(const struct buf *body, size_t room, size_t *ret_l
     return at;
 }
 
-int excerpt_filter(struct answer *a, const nacre_id *id, nacre_position *position, unsigned streams,
-                   struct match *filter, size_t room, nacre_error *err)
+int excerpt_filter(struct answer *a, const nacre_record *record, nacre_position *position,
+                   unsigned streams, struct match *filter, size_t room, nacre_error *err)
 {
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
@@ -159,7 +160,8 @@ int excerpt_filter(struct answer *a, const nacre_id *id, nacre_position *positio
     options.streams = streams;
     buf_init(&f.head, NACRE_VIEW_BUDGET_MAX);
     buf_init(&f.body, 2 * (size_t)NACRE_VIEW_BUDGET_MAX);
-    int r = nacre_view_read(a->session, id, position, &options, &text, NULL, err);
+    nacre_id_text id = nacre_id_short(&record->id);
+    int r = view_news(a->session, record, position, &options, &text, NULL, err);
     if (r == 0)
         r = filter_lines(&f, text, filter, err);
     if (r == 0)
@@ -167,10 +169,10 @@ int excerpt_filter(struct answer *a, const nacre_id *id, nacre_position *positio
     if (r == 0)
         r = answer_text(a, last_lines(&f.body, room - MIN(room, f.head.len), &left), err);
     if (f.other > 0)
-        answer_note(a, "%s: %zu lines did not match the filter", nacre_id_short(id).s, f.other);
+        answer_note(a, "%s: %zu lines did not match the filter", id.s, f.other);
     if (left > 0)
-        answer_note(a, "%s: the first %zu of %zu lines that match did not fit",
-                    nacre_id_short(id).s, left, f.matched);
+        answer_note(a, "%s: the first %zu of %zu lines that match did not fit", id.s, left,
+                    f.matched);
     buf_done(&f.head);
     buf_done(&f.body);
     return r;

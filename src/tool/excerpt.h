@@ -17,8 +17,8 @@ int excerpt_tail(nacre_session *session, const nacre_record *record, uint64_t li
                  unsigned streams, nacre_position *ret, nacre_error *err);
 
 /* answer_read() of the lines that match; what does not is counted. */
-int excerpt_filter(struct answer *a, const nacre_id *id, nacre_position *position, unsigned streams,
-                   struct match *filter, size_t room, nacre_error *err);
+int excerpt_filter(struct answer *a, const nacre_record *record, nacre_position *position,
+                   unsigned streams, struct match *filter, size_t room, nacre_error *err);
 
 /* Says what a read of one stream passed over of the other. */
 void excerpt_note_other(struct answer *a, const nacre_id *id, const nacre_position *before,

@@ -118,11 +118,24 @@ plan() {
     fi
 }
 
-# run_planned JOBS: the lines of its input, the tests that take longest first.
+# How many tests have given a result.
+count_results() {
+    grep -vc '^[0-9]* [0-9]* check ' "$results" || true
+}
+
+# run_planned JOBS: the lines of its input, the tests that take longest first. A failed test is
+# counted by its own result; what gives none is counted here.
 run_planned() {
+    local planned before missing
+    planned=$(cat)
+    [ -n "$planned" ] || return 0
+    before=$(count_results)
     awk -v slow="$slow_tests" 'BEGIN { count = split(slow, names); }
         { rank = count + 1; for (i = count; i > 0; i--) if (index($0, names[i])) rank = i;
-          print rank, $0 }' | sort -s -n -k 1,1 | cut -d' ' -f2- | xargs -P "$1" -L 1 env || true
+          print rank, $0 }' <<<"$planned" | sort -s -n -k 1,1 | cut -d' ' -f2- |
+        xargs -P "$1" -L 1 env || true
+    missing=$((before + $(grep -c . <<<"$planned") - $(count_results)))
+    [ "$missing" -eq 0 ] || echo "0 $missing tests that gave no result" >>"$results"
 }
 
 # suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs what plan() makes of it.

@@ -104,7 +104,7 @@ static void add_all(struct strings *strings, const char *s, uint32_t count)
 void start_introduce(struct keeper *k)
 {
     char link[32];
-    struct stat st;
+    struct stat st = {0};
     snprintf(link, sizeof link, "/proc/self/fd/%d", k->text_fd);
     ssize_t n = k->text_fd < 0 ? -1 : readlink(link, k->preload.path, sizeof k->preload.path - 1);
     k->preload.path[n < 0 ? 0 : n] = '\0';

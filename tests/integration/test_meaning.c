@@ -240,7 +240,7 @@ static const char *const bash_only[] = {
     "unset BASH_EXECUTION_STRING; echo ok",
     "BASH_ENV=/dev/null; enable -n echo; echo x",
     "exec {fd}>/dev/null; echo $fd",
-    "ls -l /proc/$$/fd | awk 'NR > 1 {print $9}' | head -3",
+    "ls -l /proc/$$/fd 2>/dev/null | awk 'NR > 1 {print $9}' | head -3",
     "kill -l TERM; kill -0 $$; echo $?",
     "echo $(( 1 / 0 )); echo after",
     "echo ${x:?message}; echo after",

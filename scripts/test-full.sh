@@ -1,13 +1,18 @@
 #!/usr/bin/env bash
-# The whole matrix: users x tiers x sanitizers x denied system calls, with the long tests.
-# MATRIX, if set, is a regular expression over the labels of what to run: the cells, such as
-# user-group-asan-pidfd_open, and unit, asan-unit, clang-tidy and fuzzing.
+# The whole matrix: users x tiers x builds (release, ASan and UBSan, TSan) x what is denied.
+#
+#   nothing denied   all tests that start processes, with the long rounds (TSan: those of threads)
+#   denied           the process tests (tests/integration), since it is the keeper and the library
+#                    below the tools that meet the kernel; the usual rounds
+#
+# All cells are one queue. MATRIX, if set, is a regular expression over the labels of what to run:
+# the cells, such as user-group-asan-pidfd_open, and unit, asan-unit, clang-tidy and fuzzing.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
 
-jobs=${TEST_JOBS:-2}
-export NACRE_TEST_LONG=1 TEST_LIMIT=1800
+jobs=${TEST_JOBS:-$((3 * $(nproc)))}
+export TEST_LIMIT=1800
 
 # Puts a command into the wrapper that takes something away from it.
 deny() {
@@ -24,9 +29,18 @@ wanted() {
     [[ $1 =~ ${MATRIX:-.} ]]
 }
 
-# cell USER TIER BUILD DENIED PATTERN
+# What a cell of BUILD and DENIED consists of.
+tests_of() {
+    case $1,$2 in
+    build-tsan,*) echo 'integration/test_thread*' ;;
+    *,nothing) echo '{integration,features}/test_*' ;;
+    *) echo 'integration/test_*' ;;
+    esac
+}
+
+# cell USER TIER BUILD DENIED: plans it.
 cell() {
-    local who=$1 tier=$2 build=$3 denied=$4 pattern=$5 place=$3 flavour=${3#build}
+    local who=$1 tier=$2 build=$3 denied=$4 place=$3 flavour=${3#build}
     flavour=${flavour#-}
     local label=$who-$tier-${flavour:-release}-$denied
     wanted "$label" || return 0
@@ -42,17 +56,18 @@ cell() {
     fi
     [ "$who" != user ] || prefix+=("${as_user[@]}")
     prefix+=("${wrapper[@]}")
-    NACRE_TIER=$tier suite "$label" "$place" "$pattern" "$jobs" "${prefix[@]}"
+    [ "$denied" = nothing ] || local long=
+    NACRE_TIER=$tier plan "$label" "$place" "$(tests_of "$build" "$denied")" "${prefix[@]}"
 }
 
 # Every combination of one build; a read-only cgroup tree means nothing to the other tiers.
 matrix() {
-    local build=$1 pattern=$2 who tier denied
+    local build=$1 who tier denied
     for who in "${users[@]}"; do
         for tier in "${tiers[@]}"; do
             for denied in nothing clone3 pidfd_open close_range cgroup-ro; do
                 [ $denied != cgroup-ro ] || { is_root && [ "$tier" = cgroup ]; } || continue
-                cell "$who" "$tier" "$build" "$denied" "$pattern"
+                cell "$who" "$tier" "$build" "$denied"
             done
         done
     done
@@ -64,6 +79,7 @@ check "build: clang, ASan and UBSan" build_asan
 check "build: clang, TSan" build_tsan
 [ "$(awk '$2 > 0' "$results" | wc -l)" -eq 0 ] || finish
 
+use_memory
 users=("$(id -un)")
 tiers=(subreaper group)
 if can_use_cgroups; then
@@ -82,11 +98,14 @@ else
     skip "the suites as root and as another user, and the read-only cgroup tree: this is not root"
 fi
 
-! wanted unit || suite unit build 'unit/test_*' "$jobs"
-! wanted asan-unit || suite asan-unit build-asan 'unit/test_*' "$jobs"
-matrix build '{integration,features}/test_*'
-matrix build-asan '{integration,features}/test_*'
-matrix build-tsan 'integration/test_thread*'
+{
+    long=1
+    ! wanted unit || plan unit build 'unit/test_*'
+    ! wanted asan-unit || plan asan-unit build-asan 'unit/test_*'
+    matrix build
+    matrix build-asan
+    matrix build-tsan
+} | run_planned "$jobs"
 ! wanted clang-tidy || check "clang-tidy" scripts/check-tidy.sh build-asan
 ! wanted fuzzing || fuzzing "${FUZZ_SECONDS:-600}"
 check "nothing left behind" check_nothing_left

@@ -98,7 +98,8 @@ patterns() {
 
 # plan LABEL BUILD PATTERN [COMMAND...]: prints what runs the test programs of BUILD that are made of
 # the sources tests/PATTERN (with braces, if there are several), each behind COMMAND: one line each
-# of words for env, in the surroundings of this call ($NACRE_TIER, $places).
+# of words for env, in the surroundings of this call ($NACRE_TIER, $places; $long if the rounds are
+# to be the long ones).
 plan() {
     local label=$1 build=$2 pattern=$3 sources source
     shift 3
@@ -112,6 +113,7 @@ plan() {
     else
         for source in "${sources[@]%.c}"; do
             printf ' %q' ${NACRE_TIER+"NACRE_TIER=$NACRE_TIER"} "places=$places" \
+                ${long:+"NACRE_TEST_LONG=1"} \
                 scripts/run-test.sh "$label" "$build" "$build/$source" "$@"
             echo
         done

@@ -68,13 +68,13 @@ static void run_many(nacre_session *s, int count, const char *text)
     }
 }
 
-TEST_LIMIT(one_after_another, 120)
+TEST_LIMIT(one_after_another, 600)
 {
     nacre_session *s = open_session();
 
     run_many(s, 100, "true");
     struct footprint before = footprint_warm();
-    run_many(s, long_tests() ? 10000 : rounds(1000), "true");
+    run_many(s, rounds(long_tests() ? 10000 : 500), "true");
     CHECK(AWAIT(count_keepers() <= 1, 500));
     check_footprint(before);
     close_session(s);

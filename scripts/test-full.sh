@@ -4,6 +4,7 @@
 #   nothing denied   all tests that start processes, with the long rounds (TSan: those of threads)
 #   denied           the process tests (tests/integration), since it is the keeper and the library
 #                    below the tools that meet the kernel; the usual rounds
+#   the group tier   the process tests, which know what it cannot hold
 #
 # All cells are one queue. MATRIX, if set, is a regular expression over the labels of what to run:
 # the cells, such as user-group-asan-pidfd_open, and unit, asan-unit, clang-tidy and fuzzing.
@@ -29,10 +30,11 @@ wanted() {
     [[ $1 =~ ${MATRIX:-.} ]]
 }
 
-# What a cell of BUILD and DENIED consists of.
+# What a cell of TIER, BUILD and DENIED consists of.
 tests_of() {
-    case $1,$2 in
-    build-tsan,*) echo 'integration/test_thread*' ;;
+    case $1,$2,$3 in
+    *,build-tsan,*) echo 'integration/test_thread*' ;;
+    group,*) echo 'integration/test_*' ;;
     *,nothing) echo '{integration,features}/test_*' ;;
     *) echo 'integration/test_*' ;;
     esac
@@ -57,7 +59,7 @@ cell() {
     [ "$who" != user ] || prefix+=("${as_user[@]}")
     prefix+=("${wrapper[@]}")
     [ "$denied" = nothing ] || local long=
-    NACRE_TIER=$tier plan "$label" "$place" "$(tests_of "$build" "$denied")" "${prefix[@]}"
+    NACRE_TIER=$tier plan "$label" "$place" "$(tests_of "$tier" "$build" "$denied")" "${prefix[@]}"
 }
 
 # Every combination of one build; a read-only cgroup tree means nothing to the other tiers.

@@ -50,7 +50,7 @@ static void use_everything(void)
     CHECK_EQ_INT(1, result.force_killed);
     CHECK_EQ_INT(0, count_marked(m));
     command.text = "echo BEFORE; sleep 999";
-    command.timeout_ms = MS(100);
+    command.timeout_ms = MS(400);
     struct run timed = run_command(s, &command);
     CHECK_EQ_INT(NACRE_TIMED_OUT, timed.record.outcome);
     CHECK_TEXT(timed.out, "BEFORE\n");

@@ -5,17 +5,21 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "sys/fd.h"
+#include "sys/host.h"
 
 #define READS_PER_TURN 64
 #define BUSY_READ      ((size_t)16 * 1024)
 #define BUSY_TRIES     16
 #define ASIDE_NICE     "10"
+#define FLOOD_NS       ((int64_t)200 * 1000)
+#define REST_NS        ((int64_t)20 * 1000)
 
 static struct keeper *guarded;
 static volatile sig_atomic_t ring_lost;
@@ -160,15 +164,38 @@ static bool keep_reading(struct keeper *k, nacre_stream stream, int *patience)
     return true;
 }
 
+static bool is_rest_due(const struct keeper *k, nacre_stream stream, int patience)
+{
+    return k->log.ring && patience > 0 && k->out_fd[stream] >= 0 &&
+           clock_mono_ns() - k->rested >= FLOOD_NS;
+}
+
+/*
+ * A writer whose pipe is emptied from another processor never blocks. Whoever waits for its own
+ * processor would wait until the kernel's next tick, milliseconds away: so a flood is left to
+ * itself for a moment, its pipe runs full, and the processor is free. Only if somebody may be
+ * waiting: on a machine with room it would cost a third of the throughput, for nothing.
+ */
+static void rest(struct keeper *k)
+{
+    struct timespec pause = {.tv_nsec = REST_NS};
+    int runnable = host_count_runnable();
+    if (runnable < 0 || runnable > host_count_processors())
+        nanosleep(&pause, NULL);
+    k->rested = clock_mono_ns();
+}
+
 void drain_stream(struct keeper *k, nacre_stream stream)
 {
     uint64_t before = k->st.log.end;
     int patience = 0;
     for (int i = 0; i < READS_PER_TURN && k->out_fd[stream] >= 0 && !is_ahead(k); i++)
-        if (!keep_reading(k, stream, &patience))
+        if (!keep_reading(k, stream, &patience) || is_rest_due(k, stream, patience))
             break;
     if (k->st.log.end > before)
         publish_output(k);
+    if (is_rest_due(k, stream, patience))
+        rest(k);
     if (is_ahead(k))
         hold(k);
     if (drain_at_eof(k) && k->state == ST_LINGERING && !k->st.settled)

@@ -153,6 +153,7 @@ struct keeper {
     int64_t settle_at;
     int64_t publish_at; /* output that readers do not know of yet is published then */
     int64_t published;
+    int64_t rested;   /* when a flood was last left to itself for a moment */
     int64_t owner_at; /* the next look at it */
 
     struct conn conns[CONN_MAX];

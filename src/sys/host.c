@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -64,4 +66,24 @@ int host_random(void *buf, size_t size)
         size -= (size_t)n;
     }
     return 0;
+}
+
+int host_count_runnable(void)
+{
+    char text[128];
+    ssize_t n = fd_slurp_at(AT_FDCWD, "/proc/loadavg", text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    /* Three averages, then "runnable/all". */
+    const char *p = text;
+    for (int i = 0; i < 3 && p; i++)
+        p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL;
+    long count = p ? fd_parse_number(p) : -1;
+    return count < 0 || count > INT_MAX ? -EBADMSG : (int)count;
+}
+
+int host_count_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) < 0 ? -errno : CPU_COUNT(&set);
 }

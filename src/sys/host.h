@@ -23,4 +23,10 @@ int host_check_kernel(char *ret_release, size_t size);
 /* Random bytes for ids; 0 or -errno. */
 int host_random(void *buf, size_t size);
 
+/* How many tasks of the machine run or want to at this moment, this one among them; or -errno. */
+int host_count_runnable(void);
+
+/* How many processors this process may run on, or -errno. */
+int host_count_processors(void);
+
 #endif

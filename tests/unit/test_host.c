@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/utsname.h>
 
+#include "base/clock.h"
 #include "sys/fd.h"
 #include "sys/host.h"
 
@@ -105,6 +106,69 @@ static void random_bytes(void **state)
     assert_int_equal(host_random(NULL, 0), 0);
 }
 
+#define BUSY 3
+
+static void spin(void *data)
+{
+    (void)data;
+    alarm(20);
+    for (volatile bool forever = true; forever;)
+        ;
+}
+
+static int runnable_now(void)
+{
+    char text[128];
+    int count = -1;
+    assert_true(fd_slurp_at(AT_FDCWD, "/proc/loadavg", text, sizeof text) > 0);
+    assert_int_equal(sscanf(text, "%*f %*f %*f %d/", &count), 1);
+    return count;
+}
+
+/* The number changes under us, so two looks agree only now and then. */
+static void runnable_tasks_are_counted(void **state)
+{
+    (void)state;
+    pid_t busy[BUSY];
+    for (int i = 0; i < BUSY; i++)
+        busy[i] = unit_fork(spin, NULL);
+    int64_t deadline = clock_deadline(10000);
+    bool counted = false, agreed = false;
+    while ((!counted || !agreed) && clock_left_ms(deadline) > 0) {
+        int count = host_count_runnable();
+        assert_true(count > 0);
+        counted |= count > BUSY;
+        agreed |= count == runnable_now();
+    }
+    for (int i = 0; i < BUSY; i++) {
+        kill(busy[i], SIGKILL);
+        unit_join(busy[i]);
+    }
+    assert_true(counted);
+    assert_true(agreed);
+}
+
+static void run_on_one(void *data)
+{
+    cpu_set_t set;
+    (void)data;
+    EXPECT(sched_getaffinity(0, sizeof set, &set) == 0);
+    EXPECT(host_count_processors() == CPU_COUNT(&set));
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    EXPECT(sched_setaffinity(0, sizeof set, &set) == 0);
+    EXPECT(host_count_processors() == 1);
+}
+
+static void processors_are_those_that_may_be_used(void **state)
+{
+    (void)state;
+    unit_in_child(run_on_one, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +177,8 @@ int main(void)
         cmocka_unit_test(another_namespace_is_another),
         cmocka_unit_test(kernel_is_new_enough),
         cmocka_unit_test(random_bytes),
+        cmocka_unit_test(runnable_tasks_are_counted),
+        cmocka_unit_test(processors_are_those_that_may_be_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 #include "backend/client.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
-#include "base/clock.h"
 #include "base/defs.h"
 #include "sys/sock.h"
 
@@ -32,20 +28,4 @@ int client_send(int sock, const void *message, size_t size)
 {
     int r = sock_send(sock, message, size, NULL, 0, 0);
     return r == -EPIPE || r == -ECONNRESET ? -ECONNREFUSED : r;
-}
-
-ssize_t client_recv(int sock, void *buf, size_t size, int64_t deadline_ns)
-{
-    struct pollfd poller = {.fd = sock, .events = POLLIN};
-    int n = RETRY(poll(&poller, 1, clock_left_ms(deadline_ns)));
-    if (n < 0)
-        return -errno;
-    if (n == 0)
-        return -ETIMEDOUT;
-    ssize_t got = sock_recv(sock, buf, size, NULL, 0, MSG_DONTWAIT);
-    if (got == -ECONNRESET)
-        return 0;
-    if (got > 0 && got < (ssize_t)sizeof(struct wire_head))
-        return -EBADMSG;
-    return got;
 }

@@ -46,6 +46,7 @@ int feed_open(const struct run *run, struct feed *ret, nacre_error *err)
         r = kill_check_reach(&state, err);
     if (r < 0)
         return r;
+    sweep_wake_stopped(&state);
     ret->sock = state_is_final(&state) ? -ECONNREFUSED : client_connect(run);
     return ret->sock < 0 ? failed(ret, ret->sock, err) : 0;
 }

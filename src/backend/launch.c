@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,8 @@
 #include "sys/spawn.h"
 
 #define READY_MS    10000
+#define MAKER_MS    20
+#define WARM_MS     500
 #define FAREWELL_MS 1000
 #define COPIES_MAX \
     32 /* the kernel links what a copy may share with all before it: forks get slow */
@@ -244,7 +247,8 @@ static ssize_t receive_ready(struct launched *launched, struct wire_ready *ret_r
 }
 
 /* Its maker has other things to do first, unless somebody waits. One that was executed must not
- * hear this: what it leaves unread would come before its last word. */
+ * hear this: what it leaves unread would come before its last word. Whoever may stop a keeper may
+ * stop it before it made the next one; to wake one that is awake does no harm. */
 static void hurry(const struct launched *launched)
 {
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
@@ -252,14 +256,16 @@ static void hurry(const struct launched *launched)
         return;
     struct wire_head word = {.type = WIRE_HURRY, .format = RUN_FORMAT};
     sock_send(launched->sock, &word, sizeof word, NULL, 0, MSG_DONTWAIT);
+    if (poll(&poller, 1, MAKER_MS) == 0)
+        proc_kill(&launched->maker, SIGCONT);
 }
 
 /* Waits for the keeper's word that everything is prepared. */
-static int await_ready(struct launcher *l, struct launched *launched, nacre_error *err)
+static int await_ready(struct launcher *l, struct launched *launched, int wait_ms, nacre_error *err)
 {
     struct wire_ready ready = {0};
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
-    int64_t deadline = clock_deadline(READY_MS);
+    int64_t deadline = clock_deadline(wait_ms);
     ssize_t got = receive_ready(launched, &ready);
     while (got == -EAGAIN && clock_left_ms(deadline) != 0) {
         poll(&poller, 1, clock_left_ms(deadline));
@@ -309,7 +315,7 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
         bool usable = same_identity(&now, &launched.identity);
         if (usable)
             hurry(&launched);
-        if (usable && await_ready(l, &launched, NULL) == 0) {
+        if (usable && await_ready(l, &launched, WARM_MS, NULL) == 0) {
             *ret_launched = launched;
             return 0;
         }
@@ -323,7 +329,7 @@ int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error
     int r = launch(l, &now, &launched, err);
     if (r < 0)
         return r;
-    r = await_ready(l, &launched, err);
+    r = await_ready(l, &launched, READY_MS, err);
     if (r < 0)
         launched_drop(&launched);
     else
@@ -347,8 +353,11 @@ bool launcher_wants_warm(struct launcher *l, const struct launched *launched)
 
 void launcher_keep(struct launcher *l, struct launched *of)
 {
-    struct launched successor = {
-        .sock = TAKE_FD(of->next), .word = -EBADF, .next = -EBADF, .identity = of->identity};
+    struct launched successor = {.sock = TAKE_FD(of->next),
+                                 .word = -EBADF,
+                                 .next = -EBADF,
+                                 .maker = of->keeper,
+                                 .identity = of->identity};
     pthread_mutex_lock(&l->lock);
     bool room = !l->have_warm && l->line[1] >= 0;
     if (room) {

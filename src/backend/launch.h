@@ -39,6 +39,7 @@ struct launched {
     nacre_id id;            /* of its run; known once it is ready */
     struct proc_ref keeper; /* likewise */
     uint32_t copies;        /* likewise: see struct wire_ready */
+    struct proc_ref maker;  /* of a warm one: the keeper before it */
     int sock;
     int word; /* tells what becomes of the start (struct wire_started); once it is ready */
     int next; /* the socket of the keeper after it; likewise, if a descriptor was left */

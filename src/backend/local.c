@@ -158,12 +158,25 @@ static int local_wait(void *self, const nacre_id *id, int64_t timeout_ms, nacre_
     return r;
 }
 
+int local_kill_begin(void *self, const nacre_id *id, const nacre_kill_options *options,
+                     struct killing *ret, nacre_error *err)
+{
+    *ret = KILLING_NONE;
+    int r = local_open_run(self, id, &ret->run, err);
+    return r < 0 ? r : killing_begin(ret, options, err);
+}
+
 static int local_kill(void *self, const nacre_id *id, const nacre_kill_options *options,
                       nacre_kill_result *ret_result, nacre_error *err)
 {
-    cleanup_run struct run run = RUN_NONE;
-    int r = local_open_run(self, id, &run, err);
-    return r < 0 ? r : kill_run(&run, options, ret_result, err);
+    struct killing killing;
+    int r = local_kill_begin(self, id, options, &killing, err);
+    if (r == 0)
+        r = killing_wait(&killing, err);
+    if (ret_result)
+        *ret_result = killing.result;
+    killing_end(&killing);
+    return MIN(r, 0);
 }
 
 static int local_signal(void *self, const nacre_id *id, int signal, nacre_error *err)

@@ -46,6 +46,18 @@ int local_told(void *self, const nacre_id *id, nacre_error *err);
 struct feed;
 int local_feed(void *self, const nacre_id *id, struct feed *ret, nacre_error *err);
 
+/* Begins to end a shell; see killing_begin() in kill.h. To be ended in any case. */
+struct killing;
+struct nacre_kill_options;
+int local_kill_begin(void *self, const nacre_id *id, const struct nacre_kill_options *options,
+                     struct killing *ret, nacre_error *err);
+
+/* Asks a keeper to note that its shell is a background one now, or a kept one; see
+ * change_begin() in change.h. To be ended in any case. */
+struct change;
+int local_change_begin(void *self, const nacre_id *id, int background, int keep, struct change *ret,
+                       nacre_error *err);
+
 /* The home's path and the note about it; see nacre_session_home(). */
 int local_home(void *self, const char **ret_path, const char **ret_note, nacre_error *err);
 

@@ -16,6 +16,7 @@
 #include "sys/fd.h"
 #include "sys/sock.h"
 
+#define FIRST_MS      100 /* to wake one that is awake does no harm */
 #define STARTED_MS    1000
 #define STARTED_TRIES 10
 
@@ -94,7 +95,7 @@ static bool hear_word(const struct launched *launched, struct wire_started *ret_
     struct pollfd poller = {.fd = launched->word};
     int n = 0;
     for (int i = 0; i < STARTED_TRIES && n == 0; i++) {
-        n = RETRY(poll(&poller, 1, STARTED_MS));
+        n = RETRY(poll(&poller, 1, i == 0 ? FIRST_MS : STARTED_MS));
         if (n == 0)
             proc_kill(&launched->keeper, SIGCONT);
     }

@@ -1,10 +1,9 @@
 /* What runs are to their sessions: whose they are, and the line on which their ends are heard. */
+#include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
-#include "backend/client.h"
-#include "backend/kill.h"
+#include "backend/change.h"
 #include "backend/local.h"
 #include "backend/local_parts.h"
 #include "backend/sweep.h"
@@ -13,8 +12,6 @@
 #include "base/err.h"
 #include "sys/lock.h"
 #include "sys/sock.h"
-
-#define CHANGE_MS 1000
 
 static int line_of(struct local *l)
 {
@@ -36,41 +33,24 @@ int local_rung(void *self, nacre_id *ret_id)
                             (ssize_t)sizeof *ret_id;
 }
 
-/* A keeper that was stopped is woken once on the way. */
-static int ask_to_change(const struct run *run, const struct run_state *state, int background,
-                         int keep)
+int local_change_begin(void *self, const nacre_id *id, int background, int keep, struct change *ret,
+                       nacre_error *err)
 {
-    struct wire_change request = {
-        .head = client_head(WIRE_CHANGE), .background = background, .kept = keep};
-    struct wire_ack ack;
-    cleanup_close int sock = client_connect(run);
-    int r = sock < 0 ? sock : client_send(sock, &request, sizeof request);
-    if (r < 0)
-        return r;
-    ssize_t n = client_recv(sock, &ack, sizeof ack, clock_deadline(CHANGE_MS));
-    if (n == -ETIMEDOUT) {
-        sweep_wake(state);
-        n = client_recv(sock, &ack, sizeof ack, clock_deadline(CHANGE_MS));
-    }
-    return n < 0 ? (int)n : n == 0 ? -ECONNREFUSED : 0;
+    *ret = CHANGE_NONE;
+    int r = local_open_run(self, id, &ret->run, err);
+    return r < 0 ? r : change_begin(ret, background, keep, err);
 }
 
 int local_change(void *self, const nacre_id *id, int background, int keep, nacre_error *err)
 {
-    cleanup_run struct run run = RUN_NONE;
-    struct run_state state;
-    int r = local_open_run(self, id, &run, err);
-    if (r == 0)
-        r = sweep_state(&run, &state, err);
-    if (r == 0)
-        r = kill_check_reach(&state, err);
-    if (r < 0 || state_is_final(&state))
-        return r;
-    int e = ask_to_change(&run, &state, background, keep);
-    if (e < 0 && e != -ECONNREFUSED)
-        return err_sys(err, NACRE_EBACKEND, -e, "change", "the keeper of shell %s does not answer",
-                       nacre_id_short(id).s);
-    return 0;
+    struct change change;
+    int r = local_change_begin(self, id, background, keep, &change, err);
+    while (r == 0 && (r = change_step(&change, err)) == 0) {
+        struct pollfd poller = {.fd = change.ask.sock, .events = POLLIN};
+        poll(&poller, 1, clock_left_ms(change.ask.deadline_ns));
+    }
+    change_end(&change);
+    return MIN(r, 0);
 }
 
 /* In another pid namespace nobody can tell: as long as a keeper holds the run, its owner may be

@@ -16,7 +16,6 @@
 #include "base/err.h"
 #include "run/log.h"
 #include "sys/fd.h"
-#include "sys/proc.h"
 #include "sys/sock.h"
 
 #define SLICE_MS   1000
@@ -143,14 +142,12 @@ void local_watch_give_spec(struct local_watch *w, struct buf *spec)
 /* A keeper that has been silent may have been stopped by the command it keeps. */
 static void check_on_keeper(struct local_watch *w)
 {
-    struct proc_stat stat;
     int64_t now = clock_mono_ns();
     if (now - w->heard < SILENCE_NS)
         return;
     w->heard = now;
-    if (w->known && proc_stat(w->state.keeper_pid, &stat) == 0 && stat.state == 'T' &&
-        stat.ref.start == w->state.keeper_start)
-        sweep_wake(&w->state);
+    if (w->known)
+        sweep_wake_stopped(&w->state);
 }
 
 /*
@@ -161,6 +158,7 @@ static int look_again(struct local_watch *w, nacre_error *err)
 {
     if (w->known && state_is_final(&w->state))
         return 0;
+    check_on_keeper(w);
     poll(NULL, 0, w->known && w->state.tier == NACRE_TIER_CLIENT ? FAR_MS : LOOK_MS);
     return take_last_word(w, err);
 }

@@ -19,7 +19,6 @@
 #include "sys/proc.h"
 
 #define SWEEP_MS 5000
-#define ROUND_MS 2
 #define LAST_MS  3000
 
 static bool same_boot(const struct run_state *state, const struct host *host)
@@ -61,43 +60,31 @@ static int kill_marked(pid_t pid, void *userdata)
     return 0;
 }
 
-static void kill_by_mark(const struct run_state *state)
+/* One round each; true when there was nobody left to kill. */
+static bool kill_by_mark(const struct run_state *state)
 {
-    int64_t deadline = clock_deadline(SWEEP_MS);
     struct search search = {.state = state, .uid = geteuid()};
     snprintf(search.mark, sizeof search.mark, "NACRE_ID=%s", nacre_id_format(&state->id).s);
-    for (;;) {
-        search.found = 0;
-        proc_each(kill_marked, &search);
-        if (search.found == 0 || clock_left_ms(deadline) == 0)
-            return;
-        poll(NULL, 0, ROUND_MS);
-    }
+    proc_each(kill_marked, &search);
+    return search.found == 0;
 }
 
-static void kill_by_cgroup(const struct run_state *state)
+static bool kill_by_cgroup(const struct run_state *state)
 {
     cleanup_close int fd = open(state->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return;
-    int64_t deadline = clock_deadline(SWEEP_MS);
-    do {
-        cgroup_kill(fd);
-        if (cgroup_populated(fd) <= 0)
-            break;
-        poll(NULL, 0, ROUND_MS);
-    } while (clock_left_ms(deadline) != 0);
-    cgroup_remove(state->cgroup);
+        return true;
+    cgroup_kill(fd);
+    return cgroup_populated(fd) <= 0;
 }
 
-static void kill_rest(const struct run_state *state)
+static void kill_main(const struct run_state *state)
 {
     struct proc_ref main = {.pid = state->main_pid, .start = state->main_start};
     if (state->cgroup[0])
-        kill_by_cgroup(state);
+        cgroup_remove(state->cgroup);
     if (state->main_start > 0)
         proc_kill(&main, SIGKILL);
-    kill_by_mark(state);
 }
 
 static int record_lost(const struct run *run, int state_fd, struct run_state *state)
@@ -113,59 +100,125 @@ static int record_lost(const struct run *run, int state_fd, struct run_state *st
     return state_write(state_fd, state);
 }
 
-/*
- * A keeper lets go of its lock a moment before it is gone. One that stays has lost it to nobody:
- * this directory is a copy, and its keeper's business is elsewhere.
- */
-static bool keeper_lives(const struct run_state *state)
+/* -- The steps -------------------------------------------------------------------------------- */
+
+static int go_to(struct sweeping *s, enum sweep_phase phase, int64_t limit_ms)
 {
-    struct proc_ref keeper = {.pid = state->keeper_pid, .start = state->keeper_start};
-    int64_t deadline = clock_deadline(LAST_MS);
-    while (proc_alive(&keeper)) {
-        if (clock_left_ms(deadline) == 0)
-            return true;
-        poll(NULL, 0, ROUND_MS);
-    }
-    return false;
+    s->phase = phase;
+    s->deadline_ns = clock_deadline(limit_ms);
+    return 0;
+}
+
+static bool is_late(const struct sweeping *s)
+{
+    return clock_left_ms(s->deadline_ns) == 0;
 }
 
 /* With the lock in hand nobody else writes. */
-static int sweep_locked(const struct run *run, int state_fd, struct run_state *ret_state,
-                        nacre_error *err)
+static int look(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+                nacre_error *err)
 {
-    struct run_state state;
     struct host host;
-    int r = state_read(state_fd, &state);
-    if (r < 0 || !nacre_id_equal(&state.id, &run->id))
-        return run_read_state(run, ret_state, err);
-    if (state_is_final(&state)) {
-        *ret_state = state;
-        return 0;
+    int r = state_read(s->fd, &s->state);
+    if (r < 0 || !nacre_id_equal(&s->state.id, &run->id)) {
+        r = run_read_state(run, ret_state, err);
+        return r < 0 ? r : 1;
+    }
+    if (state_is_final(&s->state)) {
+        *ret_state = s->state;
+        return 1;
     }
     r = host_identify(&host);
     if (r < 0)
         return err_sys(err, NACRE_EIO, -r, "host", "cannot tell which boot this is");
-    bool rebooted = !same_boot(&state, &host);
-    if (!rebooted && !sweep_is_here(&state))
+    if (!same_boot(&s->state, &host))
+        return go_to(s, SWEEP_RECORD, 0);
+    if (!sweep_is_here(&s->state))
         return err_set(err, NACRE_EPERM,
                        "shell %s lost its keeper in another pid namespace; look at it from there",
                        nacre_id_short(&run->id).s);
-    if (!rebooted && keeper_lives(&state)) {
-        return run_read_state(run, ret_state, err);
-    }
-    if (!rebooted)
-        kill_rest(&state);
-    if (state.phase == PHASE_WARM) {
+    return go_to(s, SWEEP_KEEPER, LAST_MS);
+}
+
+/* Another front end may be sweeping; it is done when the lock is free again. */
+static int take_lock(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+                     nacre_error *err)
+{
+    int r = lock_take(s->fd);
+    if (r == -EAGAIN && !is_late(s))
+        return 0;
+    if (r < 0)
+        return err_sys(err, NACRE_EBUSY, -r, "lock", "somebody else holds shell %s",
+                       nacre_id_short(&run->id).s);
+    return look(run, s, ret_state, err);
+}
+
+/*
+ * A keeper lets go of its lock a moment before it is gone. One that stays has lost it to nobody:
+ * this directory is a copy, and its keeper's business is elsewhere.
+ */
+static int await_keeper(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+                        nacre_error *err)
+{
+    struct proc_ref keeper = {.pid = s->state.keeper_pid, .start = s->state.keeper_start};
+    if (!proc_alive(&keeper))
+        return go_to(s, SWEEP_CGROUP, SWEEP_MS);
+    if (!is_late(s))
+        return 0;
+    int r = run_read_state(run, ret_state, err);
+    return r < 0 ? r : 1;
+}
+
+static int empty_cgroup(const struct run *run UNUSED, struct sweeping *s,
+                        struct run_state *ret_state UNUSED, nacre_error *err UNUSED)
+{
+    if (s->state.cgroup[0] && !kill_by_cgroup(&s->state) && !is_late(s))
+        return 0;
+    kill_main(&s->state);
+    return go_to(s, SWEEP_MARK, SWEEP_MS);
+}
+
+static int empty_mark(const struct run *run UNUSED, struct sweeping *s,
+                      struct run_state *ret_state UNUSED, nacre_error *err UNUSED)
+{
+    return kill_by_mark(&s->state) || is_late(s) ? go_to(s, SWEEP_RECORD, 0) : 0;
+}
+
+static int record(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+                  nacre_error *err)
+{
+    if (s->state.phase == PHASE_WARM) {
         cleanup_close int runs = openat(run->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (runs >= 0)
             run_remove(runs, &run->id);
         return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%s\"", nacre_id_short(&run->id).s);
     }
-    r = record_lost(run, state_fd, &state);
-    *ret_state = state;
+    int r = record_lost(run, s->fd, &s->state);
+    *ret_state = s->state;
     return r < 0 ? err_sys(err, NACRE_EIO, -r, "state", "cannot record that shell %s is lost",
                            nacre_id_short(&run->id).s)
-                 : 0;
+                 : 1;
+}
+
+int sweep_step(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+               nacre_error *err)
+{
+    static int (*const steps[])(const struct run *, struct sweeping *, struct run_state *,
+                                nacre_error *) = {
+        [SWEEP_LOCK] = take_lock,  [SWEEP_KEEPER] = await_keeper, [SWEEP_CGROUP] = empty_cgroup,
+        [SWEEP_MARK] = empty_mark, [SWEEP_RECORD] = record,
+    };
+    for (;;) {
+        enum sweep_phase phase = s->phase;
+        int r = steps[phase](run, s, ret_state, err);
+        if (r != 0 || s->phase == phase)
+            return r;
+    }
+}
+
+void sweep_end(struct sweeping *s)
+{
+    close_fd(&s->fd);
 }
 
 /* What cannot be recorded can still be said. */
@@ -177,33 +230,41 @@ static int say_lost(const struct run *run, struct run_state *ret_state, nacre_er
     return r;
 }
 
-static int sweep(const struct run *run, struct run_state *ret_state, nacre_error *err)
+/* 1 = there is nothing to do but to say it. */
+static int begin(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+                 nacre_error *err)
 {
-    cleanup_close int fd = fd_open_file_at(run->dir, "state", O_RDWR);
-    if (fd == -EROFS)
-        return say_lost(run, ret_state, err);
-    if (fd < 0)
-        return err_sys(err, NACRE_EIO, -fd, "state", "cannot write the state of shell %s",
+    s->fd = fd_open_file_at(run->dir, "state", O_RDWR);
+    if (s->fd == -EROFS) {
+        int r = say_lost(run, ret_state, err);
+        return r < 0 ? r : 1;
+    }
+    if (s->fd < 0)
+        return err_sys(err, NACRE_EIO, -s->fd, "state", "cannot write the state of shell %s",
                        nacre_id_short(&run->id).s);
-    int64_t deadline = clock_deadline(2L * SWEEP_MS);
-    int r;
-    /* Another front end may be sweeping; it is done when the lock is free again. */
-    while ((r = lock_take(fd)) == -EAGAIN && clock_left_ms(deadline) != 0)
-        poll(NULL, 0, ROUND_MS);
-    if (r < 0)
-        return err_sys(err, NACRE_EBUSY, -r, "lock", "somebody else holds shell %s",
-                       nacre_id_short(&run->id).s);
-    return sweep_locked(run, fd, ret_state, err);
+    return go_to(s, SWEEP_LOCK, 2L * SWEEP_MS);
 }
 
-int sweep_state(const struct run *run, struct run_state *ret_state, nacre_error *err)
+int sweep_begin(const struct run *run, struct sweeping *s, struct run_state *ret_state,
+                nacre_error *err)
 {
     /* The lock first, the state after it: a keeper that finishes in between is no loss. */
     int held = lock_held(run->state_fd);
     int r = state_read(run->state_fd, ret_state);
     if (held == 0 && (r < 0 ? r != -EPROTO : !state_is_final(ret_state)))
-        return sweep(run, ret_state, err);
-    return run_check_state(run, r, ret_state, err);
+        return begin(run, s, ret_state, err);
+    r = run_check_state(run, r, ret_state, err);
+    return r < 0 ? r : 1;
+}
+
+int sweep_state(const struct run *run, struct run_state *ret_state, nacre_error *err)
+{
+    struct sweeping s = SWEEPING_NONE;
+    int r = sweep_begin(run, &s, ret_state, err);
+    while (r == 0 && (r = sweep_step(run, &s, ret_state, err)) == 0)
+        poll(NULL, 0, SWEEP_ROUND_MS);
+    sweep_end(&s);
+    return MIN(r, 0);
 }
 
 void sweep_wake(const struct run_state *state)
@@ -213,7 +274,16 @@ void sweep_wake(const struct run_state *state)
         proc_kill(&keeper, SIGCONT);
 }
 
-int sweep_by_force(const struct run *run, struct run_state *ret_state, nacre_error *err)
+void sweep_wake_stopped(const struct run_state *state)
+{
+    struct proc_stat stat;
+    if (proc_stat(state->keeper_pid, &stat) == 0 && stat.state == 'T' &&
+        stat.ref.start == state->keeper_start)
+        sweep_wake(state);
+}
+
+int sweep_by_force(const struct run *run, struct sweeping *ret, struct run_state *ret_state,
+                   nacre_error *err)
 {
     struct run_state state;
     int held = lock_held(run->state_fd);
@@ -222,7 +292,7 @@ int sweep_by_force(const struct run *run, struct run_state *ret_state, nacre_err
         return r;
     if (state_is_final(&state)) {
         *ret_state = state;
-        return 0;
+        return 1;
     }
     struct proc_ref keeper = {.pid = state.keeper_pid, .start = state.keeper_start};
     if (held == 0 && proc_alive(&keeper))
@@ -233,5 +303,5 @@ int sweep_by_force(const struct run *run, struct run_state *ret_state, nacre_err
         return err_set(err, NACRE_EPERM, "shell %s runs in another pid namespace",
                        nacre_id_short(&run->id).s);
     proc_kill(&keeper, SIGKILL);
-    return sweep(run, ret_state, err);
+    return begin(run, ret, ret_state, err);
 }

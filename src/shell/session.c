@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backend/acp.h"
+#include "backend/kill.h"
 #include "backend/local.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -355,6 +356,13 @@ int nacre_watch_open(nacre_session *session, const nacre_id *id, uint64_t offset
     return CALL(session, watch, id, offset, ret_watch);
 }
 
+static void note_kill(nacre_session *s, const nacre_id *id, const nacre_kill_options *options,
+                      const nacre_kill_result *result)
+{
+    audit_kill(s->audit, id, options, result);
+    ends_look(s, id, NULL, NULL);
+}
+
 int nacre_kill(nacre_session *session, const nacre_id *id, const nacre_kill_options *options,
                nacre_kill_result *ret_result, nacre_error *reterr)
 {
@@ -364,11 +372,39 @@ int nacre_kill(nacre_session *session, const nacre_id *id, const nacre_kill_opti
     if (r < 0)
         return r;
     r = CALL(session, kill, id, options, ret_result);
-    if (r >= 0) {
-        audit_kill(session->audit, id, options, ret_result);
-        ends_look(session, id, NULL, NULL);
-    }
+    if (r >= 0)
+        note_kill(session, id, options, ret_result);
     return r;
+}
+
+int session_kill_begin(nacre_session *s, const nacre_id *id, const nacre_kill_options *options,
+                       struct killing *ret, nacre_error *err)
+{
+    *ret = KILLING_NONE;
+    int r = check_id(s, id, true, err);
+    if (r == 0 && !s->local)
+        r = session_unsupported(s, "end shells without waiting", err);
+    if (r == 0)
+        r = local_kill_begin(s->local, id, options, ret, err);
+    if (r > 0)
+        note_kill(s, id, &ret->options, &ret->result);
+    return r;
+}
+
+int session_kill_step(nacre_session *s, struct killing *k, nacre_error *err)
+{
+    int r = killing_step(k, err);
+    if (r > 0)
+        note_kill(s, &k->run.id, &k->options, &k->result);
+    return r;
+}
+
+/* One that is left to the keeper is audited with what is known of it. */
+void session_kill_end(nacre_session *s, struct killing *k)
+{
+    if (k->phase != KILL_DONE && session_check(s, NULL) == 0)
+        note_kill(s, &k->run.id, &k->options, &k->result);
+    killing_end(k);
 }
 
 int nacre_signal(nacre_session *session, const nacre_id *id, int signal, nacre_error *reterr)

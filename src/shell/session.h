@@ -76,6 +76,20 @@ bool session_has_catalog(nacre_session *s);
 struct feed;
 int session_feed(nacre_session *s, const nacre_id *id, struct feed *ret, nacre_error *err);
 
+/* nacre_kill() and nacre_background() without standing still (backend/kill.h, backend/change.h):
+ * 1 = done, 0 = to be stepped. To be ended in any case. Of a kill NACRE_EUNSUPPORTED if the backend
+ * has no such thing. */
+struct killing;
+int session_kill_begin(nacre_session *s, const nacre_id *id, const nacre_kill_options *options,
+                       struct killing *ret, nacre_error *err);
+int session_kill_step(nacre_session *s, struct killing *k, nacre_error *err);
+void session_kill_end(nacre_session *s, struct killing *k);
+
+struct change;
+int session_background_begin(nacre_session *s, const nacre_id *id, struct change *ret,
+                             nacre_error *err);
+int session_background_step(nacre_session *s, struct change *c, nacre_error *err);
+
 int64_t session_setting(const nacre_session *s, nacre_setting setting);
 
 /* Calls a function of the backend, which may count on an error to fill in. */

@@ -4,6 +4,8 @@
  */
 #include <stdio.h>
 
+#include "backend/change.h"
+#include "backend/local.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -197,25 +199,66 @@ static int owe(nacre_session *s, const nacre_id *id, nacre_error *reterr)
     return r < 0 ? r : catalog_owe(catalog, id, &s->id, reterr);
 }
 
-int nacre_background(nacre_session *session, const nacre_id *id, nacre_error *reterr)
+/* 1 = it is there already. */
+static int move_there(nacre_session *s, const nacre_id *id, nacre_error *err)
 {
     struct shell shell;
-    int r = session_check(session, reterr);
+    int r = session_check(s, err);
+    if (r < 0 || registry_set_background(s->registry, id))
+        return r;
+    if (registry_get(s->registry, id, &shell) && !shell.foreign)
+        return 1;
+    return bring_back(s, id, err);
+}
+
+/* Its keeper knows. */
+static int settle_there(nacre_session *s, const nacre_id *id, nacre_error *err)
+{
+    int r = s->books ? owe(s, id, err) : 0;
     if (r < 0)
         return r;
-    if (!registry_set_background(session->registry, id)) {
-        if (registry_get(session->registry, id, &shell) && !shell.foreign)
-            return 0;
-        r = bring_back(session, id, reterr);
-        if (r != 0)
-            return MIN(r, 0);
-    }
+    ends_shelve(s, id);
+    completion_expect(s);
+    return ends_look(s, id, NULL, err);
+}
+
+int nacre_background(nacre_session *session, const nacre_id *id, nacre_error *reterr)
+{
+    int r = move_there(session, id, reterr);
+    if (r != 0)
+        return MIN(r, 0);
     r = session->ops.change ? CALL(session, change, id, 1, 0) : 0;
-    if (r == 0 && session->books)
-        r = owe(session, id, reterr);
-    if (r < 0)
+    return r < 0 ? r : settle_there(session, id, reterr);
+}
+
+/* What runs elsewhere has no keeper, and is asked at once. */
+static int begin_change(nacre_session *s, const nacre_id *id, struct change *ret,
+                        nacre_error *reterr)
+{
+    int r = s->local ? local_change_begin(s->local, id, 1, 0, ret, reterr) : NACRE_EUNSUPPORTED;
+    if (r != NACRE_EUNSUPPORTED)
         return r;
-    ends_shelve(session, id);
-    completion_expect(session);
-    return ends_look(session, id, NULL, reterr);
+    r = s->ops.change ? CALL(s, change, id, 1, 0) : 0;
+    return r < 0 ? r : 1;
+}
+
+static int settle_when(nacre_session *s, const nacre_id *id, int r, nacre_error *err)
+{
+    if (r <= 0)
+        return r;
+    r = settle_there(s, id, err);
+    return r < 0 ? r : 1;
+}
+
+int session_background_begin(nacre_session *s, const nacre_id *id, struct change *ret,
+                             nacre_error *err)
+{
+    *ret = CHANGE_NONE;
+    int r = move_there(s, id, err);
+    return r != 0 ? r : settle_when(s, id, begin_change(s, id, ret, err), err);
+}
+
+int session_background_step(nacre_session *s, struct change *c, nacre_error *err)
+{
+    return settle_when(s, &c->run.id, change_step(c, err), err);
 }

@@ -57,7 +57,7 @@ int sock_listen_at(int dirfd, const char *name, const char *abstract)
 
 int sock_connect_at(int dirfd, const char *name, const char *abstract)
 {
-    cleanup_close int fd = new_socket(0);
+    cleanup_close int fd = new_socket(SOCK_NONBLOCK);
     if (fd < 0)
         return fd;
     struct sockaddr_un addr;

@@ -17,6 +17,7 @@ int sock_pair(int ret_fds[2]);
 
 /* Listens as `name` in a directory, or under the abstract name if that cannot be. Non-blocking. */
 int sock_listen_at(int dirfd, const char *name, const char *abstract);
+/* Never waits: -EAGAIN if too many wait to be accepted. Non-blocking. */
 int sock_connect_at(int dirfd, const char *name, const char *abstract);
 
 /* Whether the other side of a connection runs under our effective uid. */

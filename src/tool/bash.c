@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/change.h"
 #include "base/clock.h"
 #include "base/defs.h"
 #include "base/err.h"
@@ -41,6 +42,8 @@ struct bash {
     int64_t deadline_ns;
     struct feeding feeding; /* text for a stdin that stays open */
     struct ending ending;
+    bool changes; /* its keeper is, or was, asked to note that it is in the background now */
+    struct change change;
 };
 
 static const char *const lifetimes[] = {"session", "keep", NULL};
@@ -237,22 +240,31 @@ static bool is_due(nacre_call *c)
     return clock_left_ms(b->deadline_ns) == 0;
 }
 
+/* Goes on being moved to the background. */
+static int yield(nacre_call *c, nacre_error *err)
+{
+    struct bash *b = c->state;
+    int r = b->changes ? session_background_step(c->session, &b->change, err)
+                       : session_background_begin(c->session, &b->id, &b->change, err);
+    b->changes = true;
+    b->mode = YIELDED;
+    c->fd = b->change.ask.sock;
+    c->wake_ns = b->change.ask.deadline_ns;
+    /* Not there any more: it has ended this very moment. */
+    return r == NACRE_ENOTFOUND ? TOOL_DONE : r < 0 ? r : r > 0 ? TOOL_DONE : TOOL_WAIT;
+}
+
 static int step(nacre_call *c, nacre_error *err)
 {
     struct bash *b = c->state;
+    if (b->changes)
+        return yield(c, err);
     int r = listen(b, err);
     if (r != 0)
         return r;
     if (!is_due(c))
         return TOOL_WAIT;
-    if (b->mode == FOREGROUND) {
-        /* Not there any more: it has ended this very moment. */
-        r = nacre_background(c->session, &b->id, err);
-        if (r < 0 && r != NACRE_ENOTFOUND)
-            return r;
-        b->mode = YIELDED;
-    }
-    return TOOL_DONE;
+    return b->mode == FOREGROUND ? yield(c, err) : TOOL_DONE;
 }
 
 static int cancel(nacre_call *c, nacre_error *err)
@@ -390,6 +402,8 @@ static void done(nacre_call *c)
     struct bash *b = c->state;
     feeding_done(&b->feeding);
     ending_done(&b->ending);
+    if (b->changes)
+        change_end(&b->change);
     nacre_watch_close(b->watch);
 }
 

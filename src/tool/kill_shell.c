@@ -1,7 +1,6 @@
 /* kill_shell: ends a shell with everything it started. */
 #include <stddef.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "tool/ending.h"
 #include "tool/tool.h"
@@ -62,9 +61,10 @@ static int step(nacre_call *c, nacre_error *err)
 }
 
 /* Who asked to end it goes on having it ended; only nobody waits for the proof. */
-static int cancel(nacre_call *c UNUSED, nacre_error *err UNUSED)
+static int cancel(nacre_call *c, nacre_error *err)
 {
-    return TOOL_DONE;
+    struct kill *k = c->state;
+    return ending_is_sure(&k->ending) ? TOOL_DONE : ending_step(&k->ending, c, err);
 }
 
 static const char *processes(int count)

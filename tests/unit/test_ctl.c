@@ -480,6 +480,7 @@ static void connect_as_somebody_else(void *data)
     int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int fd = sock_connect_at(proc, "ctl", name);
     EXPECT(fd >= 0);
+    fcntl(fd, F_SETFL, 0);
     EXPECT(recv(fd, &c, 1, 0) <= 0);
 }
 

@@ -272,6 +272,31 @@ static void a_second_listener_does_not_take_the_name(void **state)
     close(dir);
 }
 
+/* Whoever listens may be stopped: who comes too late is told so, and does not wait for it. */
+static void a_crowd_at_the_door_does_not_block(void **state)
+{
+    (void)state;
+    int clients[256], count = 0;
+    int dir = unit_dir(NULL);
+    int listener = sock_listen_at(dir, "ctl", "unit-crowd");
+    assert_true(listener >= 0);
+    do
+        clients[count] = sock_connect_at(dir, "ctl", "unit-crowd");
+    while (clients[count] >= 0 && ++count < (int)ARRAY_SIZE(clients));
+    assert_true(count >= 64 && count < (int)ARRAY_SIZE(clients));
+    assert_int_equal(clients[count], -EAGAIN);
+    int server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(server >= 0);
+    int late = sock_connect_at(dir, "ctl", "unit-crowd");
+    assert_true(late >= 0);
+    close(late);
+    close(server);
+    while (count > 0)
+        close(clients[--count]);
+    close(listener);
+    close(dir);
+}
+
 static void connect_as_somebody_else(void *data)
 {
     const int *dir = data;
@@ -281,6 +306,7 @@ static void connect_as_somebody_else(void *data)
     int fd = sock_connect_at(*dir, "ctl", name);
     EXPECT(fd >= 0);
     EXPECT(!sock_peer_is_us(fd));
+    fcntl(fd, F_SETFL, 0);
     EXPECT(read(fd, &c, 1) == 0);
 }
 
@@ -350,6 +376,7 @@ int main(void)
         cmocka_unit_test(paths_may_be_long),
         cmocka_unit_test(abstract_where_there_are_no_sockets),
         cmocka_unit_test(a_second_listener_does_not_take_the_name),
+        cmocka_unit_test(a_crowd_at_the_door_does_not_block),
         cmocka_unit_test(strangers_are_told_apart),
         cmocka_unit_test(nothing_lands_below_three),
     };

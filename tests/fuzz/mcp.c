@@ -67,6 +67,7 @@ static int fill(const struct pretended *shell, nacre_record *ret_record)
     record.cwd = strdup("/");
     record.name = strdup("");
     record.description = strdup("");
+    nacre_record_done(ret_record);
     *ret_record = record;
     return 0;
 }

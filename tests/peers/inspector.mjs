@@ -1,6 +1,7 @@
 // The Inspector without its window, in both eras: its one-shot client (inspector --cli), and the
-// one that keeps connections (mcpdo). It has no way to cancel a call but to leave, and shows nobody
-// the progress it asked for; what came of that is looked up on the wire.
+// one that keeps connections (mcpdo). The first has no way to cancel a call but to leave; the second
+// cancels it on the connection when whoever asked is interrupted. Neither shows anybody the progress
+// it asked for; what came of that is looked up on the wire.
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -79,6 +80,15 @@ class Connection {
     return this.ask('@nacre', 'tools/call', ...more, '--', name, JSON.stringify(args));
   }
 
+  // The same by somebody at a terminal: only those are taken to have left when they are interrupted.
+  begin(name, args) {
+    const seat = 'import os, pty, sys; master, slave = pty.openpty(); '
+      + 'os.set_inheritable(master, True); os.dup2(slave, 0); os.execv(sys.argv[1], sys.argv[1:])';
+    return spawn('python3', ['-c', seat, process.execPath, join(folder, bin.mcpdo), '--format',
+      'text', '@nacre', 'tools/call', '--', name, JSON.stringify(args)],
+    { ...this.options, stdio: 'ignore' });
+  }
+
   async close() {
     await this.run('daemon', 'stop');
   }
@@ -108,6 +118,27 @@ async function hearProgress(connection, stage) {
   assert.ok(heard.some(({ params }) => params.message === 'compiling'));
 }
 
+// Whoever asked is interrupted; the connection stays, and the call is cancelled on it.
+async function cancelCall(connection, stage) {
+  const mark = join(stage.cwd, 'cancelled');
+  const caller = connection.begin('bash', { command:
+    `echo $$ >${mark}.new; mv ${mark}.new ${mark}; sleep 20; touch ${mark}.finished` });
+  const gone = new Promise((done) => caller.on('exit', done));
+  await until(() => existsSync(mark));
+  const isCall = ({ message: { method, params } }) =>
+    method === 'tools/call' && params.arguments?.command?.includes(mark);
+  const said = () => stage.connections().find((entries) => entries.some(isCall));
+  const { id } = said().find(isCall).message;
+  caller.kill('SIGINT');
+  await gone;
+  await until(() => said().some(({ message: { method, params } }) =>
+    method === 'notifications/cancelled' && params.requestId === id));
+  await stage.assertDies(mark);
+  assert.match(textOf(await connection.call('bash', { command: 'echo next' })), /next/);
+  assert.ok(!said().some(({ from, message }) => from === 'server' && message.id === id));
+  assert.ok(!existsSync(`${mark}.finished`));
+}
+
 async function hearCompletion(connection, stage) {
   const mark = join(stage.cwd, 'ended');
   const started = await connection.call('bash', { background: true,
@@ -127,6 +158,7 @@ export function inspector(era) {
     try {
       await followShell(connection);
       await hearProgress(connection, stage);
+      await cancelCall(connection, stage);
       await hearCompletion(connection, stage);
     } finally {
       await connection.close();

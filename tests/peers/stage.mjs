@@ -53,13 +53,19 @@ export class Stage {
       stderr: 'inherit' };
   }
 
-  // The messages that went over the wire so far, of all connections.
+  // What went over the wire so far: of each connection, who said what.
+  connections() {
+    return readdirSync(this.wire).map((name) =>
+      readFileSync(join(this.wire, name), 'utf8').split('\n').slice(0, -1).map((entry) => {
+        const { from, line } = JSON.parse(entry);
+        return { from, message: JSON.parse(line) };
+      }));
+  }
+
+  // The messages of one side, of all connections.
   messages(from) {
-    return readdirSync(this.wire)
-      .flatMap((name) => readFileSync(join(this.wire, name), 'utf8').split('\n').slice(0, -1))
-      .map((entry) => JSON.parse(entry))
-      .filter((entry) => entry.from === from)
-      .map((entry) => JSON.parse(entry.line));
+    return this.connections().flat().filter((entry) => entry.from === from)
+      .map((entry) => entry.message);
   }
 
   // Whether the process whose id a command wrote into this file is gone.

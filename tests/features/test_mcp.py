@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """`nacre mcp`, spoken to in raw JSON-RPC over pipes.
 usage: [NACRE=build/nacre] test_mcp.py [CASE...]"""
+import array
+import fcntl
 import json
 import os
 import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 sys.dont_write_bytecode = True
@@ -414,28 +417,48 @@ def unread(serve):
     client has read nothing since the shell was started."""
     gate = os.path.join(serve.place, "gate")
     s = serve(read=False)
-    s.begin("bash", command=f"while [ ! -e {gate} ]; do sleep 0.02; done; touch {gate}.ended",
-            background=True)
+    s.begin("bash", command=f"while [ ! -e {gate} ]; do sleep 0.02; done", background=True)
     shell = json.loads(s.process.stdout.readline())["result"]["_meta"]["nacre/run"]["id"]
     return s, shell, gate
 
 
-def end_shell(gate):
+def end_shell(serve, shell, gate):
     with open(gate, "w", encoding="ascii"):
         pass
-    until(lambda: os.path.exists(gate + ".ended"), "it ended")
-    time.sleep(0.2)
+    subprocess.run([NACRE, "wait", shell, "--timeout", "30"], check=False, stdout=subprocess.DEVNULL,
+                   env=dict(os.environ, NACRE_HOME=os.path.join(serve.place, "home")))
 
 
-BIG = {"command": "seq 1 100000; touch answered", "max_output_tokens": 200000}
+def waiting_in(pipe):
+    """Bytes that were written to a pipe and not read yet."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
+
+
+def await_full_pipe(s):
+    """Waits until nothing more fits the pipe of a client that does not read: the server has begun
+    to write a large answer, and what comes after it stays in its queue."""
+    most = fcntl.fcntl(s.process.stdout, fcntl.F_GETPIPE_SZ)
+    until(lambda: waiting_in(s.process.stdout) > most - 4096, "the pipe is full", 30)
+
+
+def await_empty_stdin(s):
+    """Waits until the server has read what was sent, and waits for more: then it was taken."""
+    def sleeps():
+        with open(f"/proc/{s.process.pid}/stat", encoding="latin1") as file:
+            return file.read().rpartition(") ")[2][0] == "S"
+    until(lambda: waiting_in(s.process.stdin) == 0 and sleeps(), "the server took it")
+
+
+BIG = {"command": "seq 1 100000", "max_output_tokens": 200000}
 
 
 def an_answer_half_written_is_not_delivered(serve):
     s, shell, gate = unread(serve)
-    end_shell(gate)
+    end_shell(serve, shell, gate)
     s.begin("bash", **BIG)
-    until(lambda: os.path.exists(os.path.join(serve.place, "answered")), "it ran")
-    time.sleep(0.5)
+    await_full_pipe(s)
     s.process.kill()
     s.process.wait()
     holds(serve().text("list_shells"), f"[Background task {shell[:8]}", "(repeated)")
@@ -444,12 +467,11 @@ def an_answer_half_written_is_not_delivered(serve):
 def an_answer_in_the_queue_is_taken_back(serve):
     s, shell, gate = unread(serve)
     big = s.begin("bash", **BIG)
-    until(lambda: os.path.exists(os.path.join(serve.place, "answered")), "it ran")
-    time.sleep(0.5)
-    end_shell(gate)
+    await_full_pipe(s)
+    end_shell(serve, shell, gate)
     queued = s.begin("list_shells")
     s.notify("notifications/cancelled", {"requestId": queued})
-    time.sleep(0.3)
+    await_empty_stdin(s)
     s.reader.start()
     assert s.answer(big)["result"]
     s.ask("ping")
@@ -514,10 +536,10 @@ def tells_people_of_each_end_once(serve):
     s = serve()
     s.initialize()
     gates = [os.path.join(serve.place, f"gate{i}") for i in range(2)]
+    shells = [s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; exit {i + 3}")
+              for i, gate in enumerate(gates)]
     for i, gate in enumerate(gates):
-        s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; touch {gate}.ended; exit {i + 3}")
-    for i, gate in enumerate(gates):
-        end_shell(gate)
+        end_shell(serve, shells[i], gate)
         s.wait(lambda m: len(s.notifications("notifications/message")) > i)
     s.ask("ping")
     told = [m["params"]["data"].split(": ")[0] for m in s.notifications("notifications/message")]

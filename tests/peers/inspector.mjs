@@ -17,7 +17,7 @@ const { bin } = JSON.parse(readFileSync(join(folder, 'package.json')));
 
 const oneShot = (stage, era, ...args) => [
   join(folder, bin.inspector), '--cli', stage.command, ...stage.args, '--transport', 'stdio',
-  '--protocol-era', era, '--format', 'json', ...args];
+  '--connect-timeout', '60000', '--protocol-era', era, '--format', 'json', ...args];
 
 async function inspect(stage, era, ...args) {
   const { stdout } = await run(process.execPath, oneShot(stage, era, ...args),
@@ -62,7 +62,8 @@ class Connection {
       connection.options.env[name] = value;
     }
     const made = await connection.ask('connect', '--connection', 'nacre', '--era', era, '--cwd',
-      stage.cwd, '--transport', 'stdio', '--', stage.command, ...stage.args);
+      stage.cwd, '--connect-timeout', '60000', '--transport', 'stdio', '--', stage.command,
+      ...stage.args);
     assert.equal(made.protocolEra, era);
     return connection;
   }

@@ -89,6 +89,12 @@ def creates_nothing_before_a_command(serve):
     s.ask("resources/templates/list")
     s.request("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, modern=True)
     s.text("list_shells")
+    for tool in ("bash_output", "bash_input", "kill_shell"):
+        s.text(tool, id="ab12cd34", **({"eof": True} if tool == "bash_input" else {}))
+    s.text("recall", pattern="x")
+    s.refused("resources/read", {"uri": "nacre://run/ab12cd34/log"})
+    s.ask("completion/complete", {"ref": {"type": "ref/resource", "uri": "nacre://run/{id}/log"},
+                                  "argument": {"name": "id", "value": "ab"}})
     s.ask("ping")
     with open(f"/proc/{s.process.pid}/task/{s.process.pid}/children", encoding="ascii") as children:
         assert children.read() == ""

@@ -13,7 +13,7 @@ done
 logs=$PWD/build/test-logs
 results=$logs/results
 skips=$logs/skips
-slow_tests='test_leaks test_mcp test_cli test_completion test_hosts test_tool_output test_kill
+slow_tests='test_leaks test_mcp test_mcp_keepers test_cli test_completion test_hosts test_tool_output test_kill
     test_tool_bash test_containment test_output test_owner test_lost test_crash test_hang'
 user=65534
 as_user=(setpriv --reuid="$user" --regid="$user" --clear-groups --)

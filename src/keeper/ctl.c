@@ -203,10 +203,10 @@ static void on_kill(struct keeper *k, struct conn *c, const struct wire_kill *re
     k->order = (struct kill_order){.signal = request->signal,
                                    .grace_ms = request->grace_ms,
                                    .reason = (nacre_reason)request->reason};
-    machine_event(k, EV_KILL);
+    /* Before the work: to find a large tree may take longer than who asks waits for a word. */
     struct wire_ack ack = {.head = head(WIRE_ACK), .wait_ms = machine_kill_ms(k)};
-    if (c->fd >= 0 && c->kill_waits)
-        send_to(k, c, &ack, sizeof ack);
+    send_to(k, c, &ack, sizeof ack);
+    machine_event(k, EV_KILL);
 }
 
 /* A full line has been rung often enough: whoever hears it looks at every state. */

@@ -202,7 +202,7 @@ void launch_next(struct keeper *k);
 void machine_event(struct keeper *k, enum keeper_event event);
 void machine_timers(struct keeper *k);
 int64_t machine_next_timer(const struct keeper *k);
-/* How long the kill that is under way may still take. */
+/* How long the kill that was ordered may take. */
 int64_t machine_kill_ms(const struct keeper *k);
 
 /* tree.c */

@@ -228,9 +228,10 @@ void machine_timers(struct keeper *k)
 
 int64_t machine_kill_ms(const struct keeper *k)
 {
-    int64_t now = clock_mono_ns();
-    int64_t grace = k->state == ST_STOPPING ? MAX(k->grace_at - now, INT64_C(0)) : 0;
-    return (grace + PROOF_NS) / NS_PER_MS;
+    int64_t asked = k->order.grace_ms >= 0 ? k->order.grace_ms : k->spec.grace_ms;
+    int64_t left = MAX(k->grace_at - clock_mono_ns(), INT64_C(0)) / NS_PER_MS;
+    int64_t grace = k->state == ST_STOPPING ? left : k->state == ST_FORCING ? 0 : asked;
+    return grace + PROOF_NS / NS_PER_MS;
 }
 
 int64_t machine_next_timer(const struct keeper *k)

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as acp from '@agentclientprotocol/sdk';
 import { serveTerminals } from './acp_terminals.mjs';
-import { sleep, start, until, validateLines } from './acp_wire.mjs';
+import { checkAside, checkHosting, listenAt, sleep, start, until, validateLines } from './acp_wire.mjs';
 
 const run = promisify(execFile);
 const here = dirname(fileURLToPath(import.meta.url));
@@ -123,8 +123,22 @@ function connectClient(program, { terminals, refusals } = {}) {
   };
 }
 
+// A program with what it says and hears written down; `command` are it and its arguments.
+function startAt(place) {
+  const [command, ...args] = place.command;
+  return start(command, args, where);
+}
+
+// The proxy with an ear on either side of it.
+function betweenEars(agent, options = []) {
+  const inner = listenAt(base, agent);
+  const outer = listenAt(base, [nacre, 'acp-proxy', ...options, '--', ...inner.command]);
+  return { inner, outer };
+}
+
 async function proxy() {
-  const program = start(nacre, ['acp-proxy', '--', process.execPath, sdkAgent], where);
+  const { inner, outer } = betweenEars([process.execPath, sdkAgent]);
+  const program = startAt(outer);
   const client = connectClient(program);
   const { greeting } = await client.open();
   assert.deepEqual(greeting._meta, { terminals: true });
@@ -150,13 +164,22 @@ async function proxy() {
     assert.deepEqual(await client.agent.request('_echo', value), value);
   }));
   assert.equal(client.shouts.length, 8);
+  const sessionId = await newSession();
+  await client.prompt(sessionId, 'refusals');
+  assert.deepEqual(JSON.parse(client.said(sessionId)), { codes: { program: -32603, cwd: -32602,
+    params: -32602, unknown: -32002, method: -32601, cancelled: -32800, released: -32002 },
+    exitStatus: { exitCode: null, signal: 'SIGTERM' } });
   assert.deepEqual(program.terminalRequests(), [], 'the client was asked for a terminal');
   await program.end();
+  const answers = checkHosting(outer, inner);
+  assert.equal(answers.filter((answer) => answer.error).length, 7);
+  assert.ok(answers.length > 50);
 }
 
 // A client that has terminals keeps them, and gets what the agent asks for as it was asked.
 async function proxyAside() {
-  const program = start(nacre, ['acp-proxy', '--', process.execPath, sdkAgent], where);
+  const { inner, outer } = betweenEars([process.execPath, sdkAgent]);
+  const program = startAt(outer);
   const client = connectClient(program, { terminals: true });
   const { sessionId } = await client.open();
   await client.prompt(sessionId, 'echo mine; exit 2');
@@ -164,6 +187,20 @@ async function proxyAside() {
     { exitCode: 2, signal: null, output: 'mine\n', truncated: false });
   assert.deepEqual(client.seen, ['create', 'wait_for_exit', 'output', 'release']);
   await program.end();
+  checkAside(outer, inner);
+}
+
+// Unless it is told to serve all the same: then the client's own are never asked for.
+async function proxyAlways() {
+  const { inner, outer } = betweenEars([process.execPath, sdkAgent], ['--always']);
+  const program = startAt(outer);
+  const client = connectClient(program, { terminals: true });
+  const { sessionId } = await client.open();
+  await client.prompt(sessionId, 'echo ours; exit 2');
+  assert.equal(JSON.parse(client.said(sessionId)).output, 'ours\n');
+  assert.deepEqual(client.seen, []);
+  await program.end();
+  assert.equal(checkHosting(outer, inner).length, 4);
 }
 
 // -- The SDK as a client of an agent that links the library ---------------------------------------
@@ -265,9 +302,10 @@ async function backendAbandoned() {
 
 // -- acpx -----------------------------------------------------------------------------------------
 
-async function acpx(agentCommand, options, prompt) {
+// A prompt to the agent that is started in `place`. What the agent itself said is written down there.
+async function acpx(place, options, prompt) {
   const { stdout } = await run(process.execPath,
-    [join(here, 'node_modules/acpx/dist/cli.js'), '--agent', agentCommand, '--cwd', base,
+    [join(here, 'node_modules/acpx/dist/cli.js'), '--agent', place.command.join(' '), '--cwd', base,
       '--approve-all', '--format', 'json', ...options, 'exec', prompt],
     { ...where, timeout: 60000, maxBuffer: 1 << 26 });
   const messages = stdout.trim().split('\n').map((line) => JSON.parse(line));
@@ -280,38 +318,50 @@ async function acpx(agentCommand, options, prompt) {
   };
 }
 
+// What the C agent wrote, in a place where it is the server.
+const validateAt = (place) => validateLines(place.messages('server'), place.messages('client'));
+
 async function acpxWith() {
-  const result = await acpx(cAgent, [], 'echo in a terminal; exit 3');
+  const place = listenAt(base, [cAgent]);
+  const result = await acpx(place, [], 'echo in a terminal; exit 3');
   assert.equal(order(result.asked), 'create wait_for_exit output release');
   assert.equal(result.run.containment, 'client');
   assert.equal(result.run.exit_code, 3);
   assert.match(result.text, /in a terminal/);
   assert.equal(result.stop, 'end_turn');
+  assert.ok(validateAt(place) >= 11);
 }
 
 async function acpxTimeout() {
-  const result = await acpx(cAgent, [], JSON.stringify({ tool: 'bash',
+  const place = listenAt(base, [cAgent]);
+  const result = await acpx(place, [], JSON.stringify({ tool: 'bash',
     arguments: { command: 'echo partly; exec sleep 300', timeout: 0.5 } }));
   assert.match(order(result.asked), /^create wait_for_exit.* kill output release$/);
   assert.equal(result.run.timed_out, true);
   assert.match(result.text, /partly/);
+  assert.ok(validateAt(place) >= 12);
 }
 
 async function acpxWithout() {
-  const result = await acpx(cAgent, ['--no-terminal'], 'echo at home; exit 3');
+  const place = listenAt(base, [cAgent]);
+  const result = await acpx(place, ['--no-terminal'], 'echo at home; exit 3');
   assert.deepEqual(result.asked, []);
   assert.notEqual(result.run.containment, 'client');
   assert.equal(result.run.exit_code, 3);
   assert.match(result.text, /at home/);
+  assert.ok(validateAt(place) >= 6);
 }
 
 // The terminals are the proxy's: acpx has none, and is not asked for any.
 async function acpxProxied() {
-  const result = await acpx(`${nacre} acp-proxy -- ${cAgent}`, ['--no-terminal'], 'echo between; exit 6');
+  const { inner, outer } = betweenEars([cAgent]);
+  const result = await acpx(outer, ['--no-terminal'], 'echo between; exit 6');
   assert.deepEqual(result.asked, []);
   assert.equal(result.run.containment, 'client');
   assert.equal(result.run.exit_code, 6);
   assert.match(result.text, /between/);
+  assert.ok(checkHosting(outer, inner).length >= 4);
+  assert.ok(validateAt(inner) >= 11);
 }
 
 // -- All ------------------------------------------------------------------------------------------
@@ -320,6 +370,7 @@ const cases = {
   'sdk agent, host': host,
   'sdk agent, proxy': proxy,
   'sdk agent, client with terminals': proxyAside,
+  'sdk agent, proxy in any case': proxyAlways,
   'sdk client, backend': backend,
   'sdk client, refused': backendRefused,
   'sdk client, no terminals': backendWithout,

@@ -1,8 +1,9 @@
 /*
  * The run directory of a terminal, written by the agent's process where a keeper would write it.
- * The lock on its state belongs to this process: when it is gone, whoever looks next finds the
- * shell lost, as with a keeper.
+ * The lock on its state belongs to this process and to none that it forks: when it is gone, whoever
+ * looks next finds the shell lost, as with a keeper.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +16,12 @@
 #include "run/rundir.h"
 #include "sys/fd.h"
 #include "sys/host.h"
+#include "sys/lock.h"
 
 struct acp_run {
     struct run_state st;
     struct run_files files;
+    struct lock_pin lock;
     struct logw log;
 };
 
@@ -34,6 +37,7 @@ void acp_run_free(struct acp_run *run)
         return;
     logw_done(&run->log);
     run_files_close(&run->files);
+    lock_unpin(&run->lock);
     free(run);
 }
 
@@ -42,6 +46,14 @@ void acp_run_undo(struct acp_run *run, int runs_fd)
     if (run)
         run_remove(runs_fd, &run->st.id);
     acp_run_free(run);
+}
+
+/* The state is written by another description from here on, which holds no lock. */
+static int own_lock(struct acp_run *run)
+{
+    cleanup_close int locked = run->files.state;
+    run->files.state = fd_open_file_at(run->files.dir, "state", O_RDWR);
+    return run->files.state < 0 ? run->files.state : lock_pin(locked, &run->lock);
 }
 
 static int fill(struct acp_run *run, int runs_fd, const struct spec *spec)
@@ -58,6 +70,8 @@ static int fill(struct acp_run *run, int runs_fd, const struct spec *spec)
     run->st.background = head->background;
     run->st.fleeting = head->fleeting;
     r = run_make(runs_fd, &run->st, &run->files);
+    if (r == 0)
+        r = own_lock(run);
     logw_init(&run->log, run->files.dir, run->files.log, run->files.spans, &run->st.log,
               head->quota);
     run->log.unmapped = true;

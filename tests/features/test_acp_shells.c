@@ -228,22 +228,34 @@ TEST(a_person_sees_it_and_cannot_kill_it)
     close_pair(p);
 }
 
+struct stay {
+    nacre_id id;
+    bool forks;
+    pid_t child; /* that it forked, which stays too */
+};
+
 static void start_and_stay(void *arg)
 {
-    nacre_id *id = arg;
+    struct stay *stay = arg;
     struct pair *p = open_pair(0);
     nacre_id started = id_from(launch(p->session, "echo seen; exec sleep 300"));
     await_output(p->session, nacre_id_format(&started).s, "seen");
-    *id = started;
+    pid_t child = stay->forks ? fork() : 1;
+    if (child > 0) {
+        stay->child = child;
+        stay->id = started;
+    }
     for (;;)
         pause();
 }
 
-TEST(the_agent_dies)
+static void check_lost_with_its_agent(bool forks)
 {
     static const nacre_id none;
-    nacre_id *id = shared_memory(sizeof *id);
-    pid_t host = host_fork(start_and_stay, id);
+    struct stay *stay = shared_memory(sizeof *stay);
+    const nacre_id *id = &stay->id;
+    stay->forks = forks;
+    pid_t host = host_fork(start_and_stay, stay);
 
     CHECK(AWAIT(!nacre_id_equal(id, &none), 10000));
     nacre_options options = NACRE_OPTIONS_INIT;
@@ -256,7 +268,20 @@ TEST(the_agent_dies)
     nacre_record record = record_of(s, id);
     CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);
     nacre_record_done(&record);
+    if (forks)
+        CHECK_OK(kill(stay->child, SIGKILL));
     close_session(s);
+}
+
+TEST(the_agent_dies)
+{
+    check_lost_with_its_agent(false);
+}
+
+/* Its shells are its own: a child that it forked does not keep them. */
+TEST(the_agent_dies_and_leaves_a_child)
+{
+    check_lost_with_its_agent(true);
 }
 
 TEST(a_start_that_fails_leaves_nothing)

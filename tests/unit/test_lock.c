@@ -1,6 +1,9 @@
 /* The lock belongs to an open file description: not to a pid, and not to a file name. */
 #include "unit.h"
 
+#include <poll.h>
+#include <sys/mman.h>
+
 #include "base/defs.h"
 #include "sys/lock.h"
 
@@ -132,6 +135,74 @@ static void free_after_a_kill(void **state)
     close_files(&f);
 }
 
+/* A host that pins the lock, forks, and waits to be killed; its child goes on. */
+static void pin_and_fork(void *data)
+{
+    struct forked *forked = data;
+    struct lock_pin pin = {0};
+    int fd = openat(forked->files->dir, "state", O_RDWR | O_CLOEXEC);
+    EXPECT(lock_take(fd) == 0);
+    EXPECT(lock_pin(fd, &pin) == 0);
+    close(fd);
+    if (fork() == 0) {
+        /* What is in its place now is not the lock's, and stays. */
+        char *page = mmap(pin.page, 1, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        EXPECT(page == pin.page);
+        lock_unpin(&pin);
+        *page = 'x';
+        EXPECT(write(forked->writer, page, 1) == 1);
+        wait_for_end(&forked->reader);
+        _exit(0);
+    }
+    for (;;)
+        pause();
+}
+
+static void pinned_to_one_process(void **state)
+{
+    (void)state;
+    struct files f = open_files();
+    int up[2], down[2];
+    char c = 0;
+    assert_int_equal(pipe2(up, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(down, O_CLOEXEC), 0);
+    struct forked forked = {.files = &f, .reader = down[0], .writer = up[1]};
+    pid_t pid = unit_fork(pin_and_fork, &forked);
+    close(up[1]);
+    assert_int_equal(read(up[0], &c, 1), 1);
+    assert_int_equal(c, 'x');
+    assert_int_equal(lock_held(f.looker), 1);
+    kill(pid, SIGKILL);
+    assert_true(WIFSIGNALED(unit_join(pid)));
+    assert_int_equal(lock_held(f.looker), 0);
+    assert_int_equal(lock_take(f.holder), 0);
+    /* The child is still there: it has not closed its end. */
+    struct pollfd poller = {.fd = up[0], .events = POLLIN};
+    assert_int_equal(poll(&poller, 1, 0), 0);
+    assert_int_equal(write(down[1], "x", 1), 1);
+    assert_int_equal(read(up[0], &c, 1), 0);
+    close(up[0]);
+    close(down[0]);
+    close(down[1]);
+    close_files(&f);
+}
+
+static void unpinned_it_is_free(void **state)
+{
+    (void)state;
+    struct files f = open_files();
+    struct lock_pin pin = {0};
+    assert_int_equal(lock_take(f.holder), 0);
+    assert_int_equal(lock_pin(f.holder, &pin), 0);
+    close_fd(&f.holder);
+    assert_int_equal(lock_held(f.looker), 1);
+    lock_unpin(&pin);
+    assert_int_equal(lock_held(f.looker), 0);
+    lock_unpin(&pin);
+    close_files(&f);
+}
+
 static void wrong_descriptors(void **state)
 {
     (void)state;
@@ -140,6 +211,9 @@ static void wrong_descriptors(void **state)
     assert_int_equal(lock_held(-EBADF), -EBADF);
     /* A write lock needs a descriptor for writing. */
     assert_int_equal(lock_take(f.looker), -EBADF);
+    struct lock_pin pin = {0};
+    assert_int_equal(lock_pin(-EBADF, &pin), -EBADF);
+    lock_unpin(&pin);
     close_files(&f);
 }
 
@@ -148,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(held_by_another_description), cmocka_unit_test(free_after_close),
         cmocka_unit_test(shared_with_a_forked_child),  cmocka_unit_test(free_after_a_kill),
+        cmocka_unit_test(pinned_to_one_process),       cmocka_unit_test(unpinned_it_is_free),
         cmocka_unit_test(wrong_descriptors),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);

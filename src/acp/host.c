@@ -244,34 +244,42 @@ static int do_create(nacre_acp_host *h, const struct rpc_message *m, nacre_error
     return answer_text(h, m->id, result, err);
 }
 
-static int append_output(struct buf *b, const json_t *id, const struct acp_terminal *t,
-                         const nacre_record *record)
+/* What stands before the text of an output, and what behind it. */
+static int frame_output(const json_t *id, const struct acp_terminal *t, const nacre_record *record,
+                        struct buf *head, struct buf *end)
 {
-    int r = rpc_begin_result(b, id);
+    int r = rpc_begin_result(head, id);
     if (r == 0)
-        r = buf_str(b, "{\"output\":");
+        r = buf_str(head, "{\"output\":\"");
     if (r == 0)
-        r = acp_tail_append_to(&t->tail, b);
-    if (r == 0)
-        r = buf_printf(b, ",\"truncated\":%s", t->tail.cut ? "true" : "false");
+        r = buf_printf(end, "\",\"truncated\":%s", t->tail.cut ? "true" : "false");
     if (r == 0 && record->outcome != NACRE_RUNNING) {
-        r = buf_str(b, ",\"exitStatus\":");
+        r = buf_str(end, ",\"exitStatus\":");
         if (r == 0)
-            r = acp_append_exit_status(b, record);
+            r = acp_append_exit_status(end, record);
     }
-    return r < 0 ? r : buf_str(b, "}}");
+    return r < 0 ? r : buf_str(end, "}}");
+}
+
+static int answer_output(nacre_acp_host *h, const json_t *id, struct acp_terminal *t,
+                         const nacre_record *record, nacre_error *err)
+{
+    struct buf head cleanup_buf, end cleanup_buf;
+    buf_init(&head, RPC_MESSAGE_MAX);
+    buf_init(&end, RPC_MESSAGE_MAX);
+    int r = frame_output(id, t, record, &head, &end);
+    if (r == 0)
+        r = acp_tail_send(&t->tail, &head, &end, h->options.send, h->options.userdata);
+    return r < 0 ? err_set(err, NACRE_ENOMEM, "out of memory") : 1;
 }
 
 static int do_output(nacre_acp_host *h, const struct rpc_message *m, struct acp_terminal *t,
                      nacre_error *err)
 {
-    struct buf answer cleanup_buf;
     nacre_record record = NACRE_RECORD_INIT;
     nacre_error why = NACRE_ERROR_INIT;
-    buf_init(&answer, SIZE_MAX / 2);
     int r = acp_terminal_catch_up(t, &record, &why);
-    r = r < 0 ? answer_failure(h, m->id, &why, err)
-              : send_answer(h, &answer, append_output(&answer, m->id, t, &record), err);
+    r = r < 0 ? answer_failure(h, m->id, &why, err) : answer_output(h, m->id, t, &record, err);
     nacre_record_done(&record);
     return r;
 }

@@ -149,10 +149,32 @@ int acp_tail_finish(struct acp_tail *t)
     return r < 0 || clean.len == 0 ? r : add_clean(t, clean.data, clean.len);
 }
 
-int acp_tail_append_to(const struct acp_tail *t, struct buf *out)
+/* Moves the text so far back that head fits in front of it. */
+static int make_room(struct acp_tail *t, const struct buf *head)
 {
-    int r = buf_append(out, "\"", 1);
-    if (r == 0 && t->json.len > t->start)
-        r = buf_append(out, t->json.data + t->start, t->json.len - t->start);
-    return r < 0 ? r : buf_append(out, "\"", 1);
+    size_t size = t->json.len - t->start;
+    if (t->start >= head->len)
+        return 0;
+    int r = buf_append(&t->json, head->data, head->len - t->start);
+    if (r < 0)
+        return r;
+    memmove(t->json.data + head->len, t->json.data + t->start, size);
+    t->start = head->len;
+    return 0;
+}
+
+int acp_tail_send(struct acp_tail *t, const struct buf *head, const struct buf *end,
+                  nacre_acp_send_fn *send, void *userdata)
+{
+    int r = make_room(t, head);
+    size_t len = t->json.len;
+    if (r == 0)
+        r = buf_append(&t->json, end->data, end->len);
+    if (r < 0)
+        return r;
+    char *message = t->json.data + t->start - head->len;
+    memcpy(message, head->data, head->len);
+    send(message, head->len + t->json.len - t->start, userdata);
+    t->json.data[t->json.len = len] = '\0';
+    return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef NACRE_ACP_TAIL_H
 #define NACRE_ACP_TAIL_H
 
+#include <nacre/acp.h>
 #include <nacre/record.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +37,9 @@ void acp_tail_restart(struct acp_tail *t);
 /* Nothing more will come: what never became a character is U+FFFD. 0 or -errno. */
 int acp_tail_finish(struct acp_tail *t);
 
-/* Appends the text as a JSON string. 0 or -errno. */
-int acp_tail_append_to(const struct acp_tail *t, struct buf *out);
+/* Sends a message that is head, the text and end. They are put around the text where it is, for the
+ * time of the call: megabytes are not copied. 0 or -errno; then nothing was sent. */
+int acp_tail_send(struct acp_tail *t, const struct buf *head, const struct buf *end,
+                  nacre_acp_send_fn *send, void *userdata);
 
 #endif

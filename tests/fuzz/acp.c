@@ -58,20 +58,26 @@ static void try_params(const char *data, size_t size)
     json_decref(params);
 }
 
+static void keep_text(const char *message, size_t size, void *userdata)
+{
+    MUST(buf_append(userdata, message, size) == 0);
+}
+
 /* The first byte is the limit, the second the size of the pieces. */
 static void try_tail(const char *data, size_t size)
 {
     struct acp_tail tail;
     if (size < 2)
         return;
-    struct buf text cleanup_buf;
+    struct buf text cleanup_buf, quote cleanup_buf;
     size_t limit = (unsigned char)data[0], piece = (unsigned char)data[1] + 1u;
     acp_tail_init(&tail, limit);
     for (size_t i = 2; i < size; i += piece)
         acp_tail_add(&tail, (nacre_stream)(i & 1), data + i, MIN(piece, size - i));
     acp_tail_finish(&tail);
     buf_init(&text, (size_t)1 << 20);
-    MUST(acp_tail_append_to(&tail, &text) == 0);
+    buf_init(&quote, 1);
+    MUST(buf_str(&quote, "\"") == 0 && acp_tail_send(&tail, &quote, &quote, keep_text, &text) == 0);
     json_t *value = json_loadb(text.data, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     MUST(value && json_string_length(value) == tail.size && tail.size <= limit);
     json_decref(value);

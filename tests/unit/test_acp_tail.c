@@ -6,29 +6,45 @@
 #include "acp/tail.h"
 #include "view/utf8.h"
 
-/* What the tail says, as a reader of JSON understands it. */
-static char *text_of(const struct acp_tail *t, size_t *ret_size)
+static void keep(const char *message, size_t size, void *userdata)
 {
-    struct buf out cleanup_buf;
+    assert_int_equal(buf_append(userdata, message, size), 0);
+}
+
+/* What the tail says, as a reader of JSON understands it. What is put around it leaves no trace. */
+static char *text_of(struct acp_tail *t, const char *around, size_t *ret_size)
+{
+    struct buf out cleanup_buf, head cleanup_buf, end cleanup_buf;
     buf_init(&out, SIZE_MAX / 2);
-    assert_int_equal(acp_tail_append_to(t, &out), 0);
-    json_t *value = json_loadb(out.data, out.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    assert_non_null(value);
+    buf_init(&head, SIZE_MAX / 2);
+    buf_init(&end, SIZE_MAX / 2);
+    assert_int_equal(buf_printf(&head, "[\"%s\", \"", around), 0);
+    assert_int_equal(buf_printf(&end, "\", \"%s\"]", around), 0);
+    assert_int_equal(acp_tail_send(t, &head, &end, keep, &out), 0);
+    assert_int_equal(t->json.data[t->json.len], 0);
+    json_t *list = json_loadb(out.data, out.len, JSON_ALLOW_NUL, NULL);
+    assert_non_null(list);
+    assert_string_equal(json_string_value(json_array_get(list, 0)), around);
+    assert_string_equal(json_string_value(json_array_get(list, 2)), around);
+    const json_t *value = json_array_get(list, 1);
     *ret_size = json_string_length(value);
     char *text = malloc(*ret_size + 1);
     memcpy(text, json_string_value(value), *ret_size + 1);
-    json_decref(value);
+    json_decref(list);
     return text;
 }
 
-static void check_text(const struct acp_tail *t, const char *want, size_t size)
+static void check_text(struct acp_tail *t, const char *want, size_t size)
 {
-    size_t got_size;
-    char *got = text_of(t, &got_size);
-    assert_int_equal(got_size, size);
-    assert_memory_equal(got, want, size);
-    assert_int_equal(t->size, size);
-    free(got);
+    static const char *const around[] = {"", "a longer one", "b", "the longest one of them all"};
+    for (size_t i = 0; i < ARRAY_SIZE(around); i++) {
+        size_t got_size;
+        char *got = text_of(t, around[i], &got_size);
+        assert_int_equal(got_size, size);
+        assert_memory_equal(got, want, size);
+        assert_int_equal(t->size, size);
+        free(got);
+    }
 }
 
 static const char sample[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x8c\"\\\n\t\x01z\xff\xf0\x9f.\0end";
@@ -39,8 +55,12 @@ static void check_against_whole(const char *bytes, size_t size, size_t piece, si
     struct acp_tail t;
     struct buf clean cleanup_buf;
     acp_tail_init(&t, limit);
-    for (size_t i = 0; i < size; i += piece)
+    for (size_t i = 0; i < size; i += piece) {
+        size_t got_size;
         assert_int_equal(acp_tail_add(&t, NACRE_STDOUT, bytes + i, MIN(piece, size - i)), 0);
+        if (i / piece % 16 == 3)
+            free(text_of(&t, "polled", &got_size));
+    }
     assert_int_equal(acp_tail_finish(&t), 0);
     buf_init(&clean, SIZE_MAX / 2);
     assert_int_equal(utf8_clean(&clean, bytes, size), 0);

@@ -16,7 +16,6 @@
 #define OUTPUT_LIMIT ((size_t)4 << 20)
 #define ANSWER_MS    30000
 #define END_MS       10000 /* for an exit to be reported after a kill */
-#define RELEASE_MS   1000  /* for a release to be answered after an exit */
 
 /* A verb of the backend of the home, for shells that are not ours. */
 #define HOME(a, fn, ...) (a)->home.ops->fn((a)->home.self, __VA_ARGS__)
@@ -121,18 +120,14 @@ static int acp_watch(void *self, const nacre_id *id, uint64_t offset, nacre_watc
 
 /* -- Waiting and ending ------------------------------------------------------------------------ */
 
-/* Waits for the exit and the last output, and a little for the release; kills it when its own time
- * is over. */
+/* Waits for the exit, the last output and the release, as long as there is patience; kills it when
+ * its own time is over. */
 static bool await_end(nacre_acp_agent *a, struct acp_shell *shell, int64_t timeout_ms)
 {
-    int64_t deadline = clock_deadline(timeout_ms), released = INT64_MAX;
+    int64_t deadline = clock_deadline(timeout_ms);
     pthread_mutex_lock(&a->lock);
     bool more = true;
-    while (!shell->over && more) {
-        if (shell->final && released == INT64_MAX) {
-            released = clock_deadline(RELEASE_MS);
-            deadline = MIN(deadline, released);
-        }
+    while (!shell->settled && more) {
         if (acp_is_late(shell)) {
             pthread_mutex_unlock(&a->lock);
             acp_post(a, ACP_KILL, shell);
@@ -299,6 +294,7 @@ static int acp_rung(void *self, nacre_id *ret_id)
     nacre_acp_agent *a = self;
     uint64_t count;
     kill_late(a);
+    acp_lose_patience(a);
     if (a->options.receive && a->options.receive(0, a->options.userdata) < 0)
         nacre_acp_agent_gone(a);
     pthread_mutex_lock(&a->lock);

@@ -56,6 +56,7 @@ struct acp_shell {
     struct acp_run *run; /* NULL = all of it is written */
     struct acp_text text;
     int64_t deadline_ns; /* INT64_MAX = none */
+    int64_t patience_ns; /* when it goes on without what the client owes; INT64_MAX = never */
     bool background;
     bool exited;
     int exit_code; /* -1 = not known */
@@ -66,6 +67,7 @@ struct acp_shell {
     uint64_t fetches;
     bool final;     /* there will be no more text */
     bool releasing; /* the client was told */
+    bool settled;   /* nobody waits any longer for it to answer */
     bool over;      /* and has answered, or is gone */
     bool rings;     /* its session is to be told of its end */
 };
@@ -134,6 +136,11 @@ bool acp_pause(nacre_acp_agent *a, int64_t deadline_ns);
 
 /* Whether its time is over and it has to be killed now; asked once. With the lock. */
 bool acp_is_late(struct acp_shell *shell);
+
+/* A client that was told to end a command and reports no exit, or has reported one and neither shows
+ * its output nor answers the release: after a while shells go on without. Without the lock; whether
+ * one did. */
+bool acp_lose_patience(nacre_acp_agent *a);
 
 /* -- acp_place.c ------------------------------------------------------------------------------- */
 

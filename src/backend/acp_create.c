@@ -163,6 +163,7 @@ static int start(nacre_acp_agent *a, const struct spec *spec, struct acp_shell *
     shell->exit_code = -1;
     shell->background = spec->head->background;
     shell->deadline_ns = clock_deadline(timeout_ms > 0 ? timeout_ms : -1);
+    shell->patience_ns = INT64_MAX;
     /* If this fails the shell runs all the same, and its state is written again when it changes. */
     acp_run_begin(shell->run, err);
     return 0;

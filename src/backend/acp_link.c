@@ -14,6 +14,8 @@
 
 #define ID_PREFIX "nacre-" /* so that our ids are nobody else's */
 #define SLICE_MS  100
+#define END_MS    10000 /* for an exit to be reported after a kill */
+#define SETTLE_MS 1000  /* for a release to be answered after an exit */
 #define NOT_FOUND (-32002)
 
 static const char *const methods[] = {
@@ -39,6 +41,11 @@ bool acp_pause(nacre_acp_agent *a, int64_t deadline_ns)
     int left = clock_left_ms(deadline_ns);
     if (left == 0)
         return false;
+    pthread_mutex_unlock(&a->lock);
+    bool changed = acp_lose_patience(a);
+    pthread_mutex_lock(&a->lock);
+    if (changed)
+        return true;
     if (a->options.receive) {
         pthread_mutex_unlock(&a->lock);
         int r = a->options.receive(left < 0 ? SLICE_MS : MIN(left, SLICE_MS), a->options.userdata);
@@ -59,6 +66,7 @@ bool acp_is_late(struct acp_shell *shell)
         clock_left_ms(shell->deadline_ns) != 0)
         return false;
     shell->reason = NACRE_REASON_DEADLINE;
+    shell->patience_ns = clock_deadline(END_MS);
     return true;
 }
 
@@ -180,7 +188,7 @@ void acp_post(nacre_acp_agent *a, enum acp_request kind, struct acp_shell *shell
 
 /* -- Answers that nobody waits for ------------------------------------------------------------ */
 
-static void note_exit(struct acp_shell *shell, const json_t *status)
+static void note_exit(const nacre_acp_agent *a, struct acp_shell *shell, const json_t *status)
 {
     const json_t *code = json_object_get(status, "exitCode");
     const char *signal = json_string_value(json_object_get(status, "signal"));
@@ -188,19 +196,27 @@ static void note_exit(struct acp_shell *shell, const json_t *status)
         return;
     json_int_t value = json_is_integer(code) ? json_integer_value(code) : -1;
     shell->exited = true;
+    shell->patience_ns = clock_deadline(a->options.answer_ms);
     shell->exit_code = value >= 0 ? (int)MIN(value, (json_int_t)INT_MAX) : -1;
     shell->signal = signal ? MAX(nacre_signal_number(signal), 0) : 0;
 }
 
-/* Nothing more will be heard of it. */
-static void note_end(struct acp_shell *shell)
+static void note_final(const nacre_acp_agent *a, struct acp_shell *shell)
 {
-    note_exit(shell, NULL);
-    shell->fetching = false;
-    shell->final = shell->releasing = shell->over = true;
+    shell->final = true;
+    shell->patience_ns = clock_deadline(MIN(a->options.answer_ms, (int64_t)SETTLE_MS));
 }
 
-static void note_output(struct acp_shell *shell, const json_t *result)
+/* Nothing more will be heard of it. */
+static void note_end(const nacre_acp_agent *a, struct acp_shell *shell)
+{
+    note_exit(a, shell, NULL);
+    shell->fetching = false;
+    shell->final = shell->releasing = shell->settled = shell->over = true;
+    shell->patience_ns = INT64_MAX;
+}
+
+static void note_output(const nacre_acp_agent *a, struct acp_shell *shell, const json_t *result)
 {
     const json_t *text = json_object_get(result, "output");
     if (json_is_string(text) && shell->run) {
@@ -212,7 +228,8 @@ static void note_output(struct acp_shell *shell, const json_t *result)
     }
     shell->fetching = false;
     shell->fetches++;
-    shell->final = shell->final || shell->last;
+    if (shell->last && !shell->final)
+        note_final(a, shell);
 }
 
 /* Writes down what a shell has become, and tells whoever waits for it. With the lock. */
@@ -233,11 +250,11 @@ static void take_in(nacre_acp_agent *a, const struct acp_call *call)
     struct acp_shell *shell = call->shell;
     const json_t *result = json_object_get(call->answer, "result");
     if (call->kind == ACP_WAIT)
-        note_exit(shell, result);
+        note_exit(a, shell, result);
     else if (call->kind == ACP_OUTPUT)
-        note_output(shell, result);
+        note_output(a, shell, result);
     else if (call->kind == ACP_RELEASE)
-        note_end(shell);
+        note_end(a, shell);
     if (call->kind != ACP_KILL)
         tell(a, shell);
 }
@@ -257,6 +274,40 @@ static void go_on(nacre_acp_agent *a, struct acp_shell *shell)
         acp_post(a, ACP_OUTPUT, shell);
     if (release)
         acp_post(a, ACP_RELEASE, shell);
+}
+
+/* The next step of a shell, without the answer that would bring it. With the lock. */
+static void go_without(const nacre_acp_agent *a, struct acp_shell *shell)
+{
+    shell->patience_ns = INT64_MAX;
+    if (!shell->exited) {
+        note_exit(a, shell, NULL);
+    } else if (!shell->final) {
+        note_final(a, shell);
+    } else {
+        shell->settled = true;
+    }
+}
+
+bool acp_lose_patience(nacre_acp_agent *a)
+{
+    struct acp_shell *shell;
+    bool any = false;
+    do {
+        pthread_mutex_lock(&a->lock);
+        shell = a->shells;
+        while (shell && clock_left_ms(shell->patience_ns) != 0)
+            shell = shell->next;
+        if (shell) {
+            go_without(a, shell);
+            tell(a, shell);
+        }
+        pthread_mutex_unlock(&a->lock);
+        if (shell)
+            go_on(a, shell);
+        any = any || shell;
+    } while (shell);
+    return any;
 }
 
 static struct acp_call *find_call(nacre_acp_agent *a, uint64_t number)
@@ -323,7 +374,7 @@ void nacre_acp_agent_gone(nacre_acp_agent *agent)
     for (struct acp_shell *shell = agent->shells; shell; shell = shell->next) {
         if (shell->over)
             continue;
-        note_end(shell);
+        note_end(agent, shell);
         tell(agent, shell);
     }
     pthread_cond_broadcast(&agent->changed);

@@ -157,8 +157,8 @@ void acp_run_note(struct acp_shell *shell)
     }
     if (shell->final)
         note_outcome(st, shell);
+    st->settled = shell->settled;
     if (shell->over) {
-        st->settled = true;
         st->tree = NACRE_TREE_EMPTY;
         st->empty_ns = clock_real_ns();
     }

@@ -60,6 +60,7 @@ static int64_t next_look(const struct acp_watch *w)
 {
     const struct acp_shell *shell = w->shell;
     int64_t next = shell->exited || shell->reason ? INT64_MAX : shell->deadline_ns;
+    next = MIN(next, shell->patience_ns);
     if (!w->skip && !shell->exited)
         next = MIN(next, w->look_ns);
     if (w->agent->options.receive)
@@ -71,6 +72,7 @@ static int64_t next_look(const struct acp_watch *w)
 static void go_on(struct acp_watch *w, uint64_t rings)
 {
     nacre_acp_agent *a = w->agent;
+    acp_lose_patience(a);
     pthread_mutex_lock(&a->lock);
     bool late = acp_is_late(w->shell);
     bool look = wants_look(w);

@@ -137,9 +137,9 @@ bool acp_pause(nacre_acp_agent *a, int64_t deadline_ns);
 /* Whether its time is over and it has to be killed now; asked once. With the lock. */
 bool acp_is_late(struct acp_shell *shell);
 
-/* A client that was told to end a command and reports no exit, or has reported one and neither shows
- * its output nor answers the release: after a while shells go on without. Without the lock; whether
- * one did. */
+/* A client that was told to end a command and reports no exit, or has reported one and neither
+ * shows its output nor answers the release: after a while shells go on without. Without the lock;
+ * whether one did. */
 bool acp_lose_patience(nacre_acp_agent *a);
 
 /* -- acp_place.c ------------------------------------------------------------------------------- */

@@ -626,6 +626,42 @@ TEST(version_2_shows_a_shell)
     close_session(s);
 }
 
+/* What chunks of at most max bytes say from an offset on, each decoded alone and put together. */
+static const char *replayed(nacre_session *s, const nacre_id *id, uint64_t from, size_t max)
+{
+    static char all[64];
+    size_t size = 0;
+    char *message;
+    while (nacre_acp_v2_chunk(s, id, "a \"b\"", &from, max, &message, ERR) > 0) {
+        json_t *update = update_of(message, id, "terminal_output_chunk");
+        const char *data = json_string_value(json_object_get(update, "data"));
+        spit("chunk", data, strlen(data));
+        CHECK_EQ_INT(0, system("base64 -d < chunk > decoded")); /* NOLINT */
+        size_t n;
+        char *bytes = slurp("decoded", &n);
+        CHECK(n > 0 && n <= max && size + n < sizeof all);
+        memcpy(all + size, bytes, n);
+        size += n;
+        free(bytes);
+        json_decref(update);
+    }
+    all[size] = '\0';
+    return all;
+}
+
+TEST(version_2_replays_from_any_offset)
+{
+    static const char text[] = "a\xff\U0001F40Cz\n";
+    nacre_session *s = open_session();
+    nacre_id id = start_text(s, "printf 'a\\377\\360\\237\\220\\214z\\n'");
+
+    wait_outcome(s, &id, 5000);
+    for (size_t from = 0; from < sizeof text; from++)
+        for (size_t max = 1; max <= 9; max += 2)
+            CHECK_TEXT(replayed(s, &id, from, max), text + from);
+    close_session(s);
+}
+
 TEST(version_2_begins_anew_after_a_gap)
 {
     nacre_session *s = open_session();

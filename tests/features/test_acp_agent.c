@@ -190,6 +190,26 @@ TEST(output_beyond_the_limit)
     close_pair(p);
 }
 
+/* The client cuts at a character, and what comes of it is text: whatever the limit. */
+TEST(a_limit_within_a_character)
+{
+    static const char text[] = "x\U0001F40C\U0001F41A";
+    enum { SIZE = sizeof text - 1 };
+    for (size_t limit = 1; limit <= SIZE; limit++) {
+        struct pair *p = open_pair(limit);
+        nacre_record record = run(p, "printf 'x\\360\\237\\220\\214\\360\\237\\220\\232'", 0);
+        size_t kept = limit == SIZE ? SIZE : limit / 4 * 4;
+        nacre_snapshot snapshot;
+        CHECK_OK(nacre_output(p->session, &record.id, NACRE_BOTH, 0, &snapshot, ERR));
+        CHECK_EQ_INT(kept, snapshot.size);
+        CHECK(memcmp(snapshot.data, text + SIZE - kept, kept) == 0);
+        CHECK_EQ_INT(kept > 0 && kept < SIZE, snapshot.truncated);
+        free(snapshot.data);
+        nacre_record_done(&record);
+        close_pair(p);
+    }
+}
+
 static int gather(const nacre_piece *piece, const void *bytes, void *userdata)
 {
     const char **text = userdata;

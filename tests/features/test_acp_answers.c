@@ -229,8 +229,7 @@ TEST(a_kill_that_is_refused)
 {
     static const struct {
         int theirs, ours;
-    } codes[] = {
-        {-32002, NACRE_ENOTFOUND}, {-32601, NACRE_EUNSUPPORTED}, {-32603, NACRE_EBACKEND}};
+    } codes[] = {{-32002, NACRE_ENOTFOUND}, {-32601, NACRE_EUNSUPPORTED}, {-32603, NACRE_EBACKEND}};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct script s = open_script();
         nacre_id id;
@@ -337,5 +336,37 @@ TEST(what_is_no_text_is_not_sent)
     command.env = env;
     CHECK_CODE(NACRE_EINVAL, nacre_start(s.session, &command, &id, NULL, ERR));
     CHECK_EQ_INT(0, s.asked[CREATE]);
+    end(&s);
+}
+
+/* -- The bell ---------------------------------------------------------------------------------- */
+
+static bool bell_rings(const nacre_backend *backend)
+{
+    struct pollfd poller = {.fd = backend->ops->bell(backend->self), .events = POLLIN};
+    return poll(&poller, 1, 0) > 0;
+}
+
+/* The end of a shell of the background is told once, with its id; that of another one never. */
+TEST(the_bell_rings_once)
+{
+    struct script s = open_script();
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id ids[2], heard;
+
+    begin(&s);
+    const nacre_backend *backend = nacre_backend_acp(s.agent);
+    command.text = "true";
+    for (int i = 0; i < 2; i++) {
+        command.background = i == 0;
+        CHECK_OK(backend->ops->create(backend->self, &command, &ids[i], NULL, ERR));
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(backend->ops->wait_for_exit(backend->self, &ids[i], 10000, ERR));
+    CHECK(bell_rings(backend));
+    CHECK_EQ_INT(1, backend->ops->rung(backend->self, &heard));
+    CHECK(nacre_id_equal(&heard, &ids[0]));
+    CHECK_EQ_INT(0, backend->ops->rung(backend->self, &heard));
+    CHECK(!bell_rings(backend));
     end(&s);
 }

@@ -142,6 +142,75 @@ TEST(the_client_dies)
     CHECK(AWAIT(count_marked(mark) == 0, 5000));
 }
 
+/* It reads the request, says the half of an answer, and is gone: nobody waits for the other half.
+ */
+TEST(the_client_dies_in_the_middle_of_an_answer)
+{
+    const char *const argv[] = {
+        "sh", "-c", "read request; printf '{\"jsonrpc\":\"2.0\",\"id\":\"nacre-1\",\"res'", NULL};
+    struct peer peer;
+    pthread_t reader;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_id id;
+
+    signal(SIGPIPE, SIG_IGN);
+    start_peer(&peer, argv);
+    nacre_session *session = open_with(&peer, 0);
+    CHECK_OK(pthread_create(&reader, NULL, read_lines, &peer));
+    command.text = "true";
+    int64_t begin = now_ms();
+    CHECK_CODE(NACRE_EBACKEND, nacre_start(session, &command, &id, NULL, ERR));
+    CHECK_RANGE(0, now_ms() - begin, soon(5000));
+    CHECK_STR(harness_error.msg, "connection to the client has ended");
+    CHECK_OK(nacre_close(session, ERR));
+    pthread_join(reader, NULL);
+    nacre_acp_agent_close(peer.agent);
+    close(peer.to);
+    host_join(peer.pid);
+}
+
+struct waiting {
+    nacre_session *session;
+    nacre_id id;
+};
+
+/* One thread waits for the end that the other one brings about. */
+static void wait_or_release(int index, void *arg)
+{
+    struct waiting *w = arg;
+    if (index == 0)
+        CHECK_OK(nacre_wait(w->session, &w->id, 1, NACRE_WAIT_ALL, 10000, NULL, ERR));
+    else
+        CHECK_OK(nacre_release(w->session, &w->id, ERR));
+}
+
+TEST(release_while_another_waits)
+{
+    const char *const argv[] = {program("../../nacre"), "acp-terminals", NULL};
+    const char *mark = marker();
+    struct peer peer;
+    pthread_t reader;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+
+    start_peer(&peer, argv);
+    struct waiting w = {.session = open_with(&peer, 0)};
+    CHECK_OK(pthread_create(&reader, NULL, read_lines, &peer));
+    command.text = format("exec sleep 300.%s", mark);
+    CHECK_OK(nacre_start(w.session, &command, &w.id, NULL, ERR));
+    await_marked(mark, 1);
+    run_threads(2, wait_or_release, &w);
+    CHECK_EQ_INT(0, count_marked(mark));
+    CHECK_OK(nacre_get(w.session, &w.id, &record, ERR));
+    CHECK_EQ_INT(NACRE_KILLED, record.outcome);
+    nacre_record_done(&record);
+    CHECK_OK(nacre_close(w.session, ERR));
+    close(peer.to);
+    pthread_join(reader, NULL);
+    nacre_acp_agent_close(peer.agent);
+    host_join(peer.pid);
+}
+
 TEST(a_client_that_does_not_answer)
 {
     const char *const argv[] = {"sh", "-c", "cat > /dev/null", NULL};

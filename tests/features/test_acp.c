@@ -237,6 +237,28 @@ TEST(commands_of_both_kinds)
     close_client(&c);
 }
 
+/* A name with a blank in it is a program if there is one: in cwd, or in the PATH that comes along.
+ */
+TEST(programs_with_a_blank_in_their_name)
+{
+    static const char script[] = "#!/bin/sh\necho \"own $#\"\n";
+    CLIENT(c);
+    const char *dir = format("%s/other place", test_base());
+    CHECK_OK(mkdir(dir, 0700));
+    const char *path = format("%s/my tool", dir);
+    spit(path, script, strlen(script));
+    CHECK_OK(chmod(path, 0755));
+
+    CHECK_TEXT(printed_by(&c, json_pack("{s:s, s:s, s:s}", "sessionId", "a", "command", "./my tool",
+                                        "cwd", dir)),
+               "own 0\n");
+    CHECK_TEXT(printed_by(&c, json_pack("{s:s, s:s, s:[{s:s, s:s}]}", "sessionId", "a", "command",
+                                        "my tool", "env", "name", "PATH", "value",
+                                        format("/usr/bin:/bin:%s", dir))),
+               "own 0\n");
+    close_client(&c);
+}
+
 TEST(a_start_that_fails_is_an_error_at_once)
 {
     CLIENT(c);
@@ -398,6 +420,24 @@ TEST(release_tells_who_waits)
     close_client(&c);
 }
 
+/* Also while what runs in it takes its time to end. */
+TEST(a_released_terminal_is_unknown_at_once)
+{
+    CLIENT(c);
+    const char *id = create_line(&c, "trap '' TERM; echo ready; while :; do sleep 300; done");
+
+    CHECK(AWAIT(strcmp(output(&c, id), "ready\n") == 0, 5000));
+    int released = ask(&c, "terminal/release", target("a", id));
+    int after = ask(&c, "terminal/output", target("a", id));
+    int again = ask(&c, "terminal/release", target("a", id));
+    CHECK(!answer_now(&c, released));
+    await_error(&c, after, -32002);
+    await_error(&c, again, -32002);
+    CHECK_EQ_INT(0, nacre_acp_host_count(c.host));
+    await_result(&c, released);
+    close_client(&c);
+}
+
 TEST(nobody_waits_for_a_grace)
 {
     CLIENT(c);
@@ -441,6 +481,20 @@ TEST(closing_ends_everything)
     await_marked(mark, 4);
     close_client(&c);
     CHECK_EQ_INT(0, count_marked(mark));
+}
+
+/* The host alone: its session goes on. */
+TEST(closing_the_host_ends_its_terminals)
+{
+    const char *mark = marker();
+    CLIENT(c);
+
+    create_line(&c, format("exec sleep 300.%s", mark));
+    await_marked(mark, 1);
+    nacre_acp_host_close(c.host);
+    c.host = NULL;
+    CHECK(AWAIT(count_marked(mark) == 0, 5000));
+    close_client(&c);
 }
 
 TEST(a_shell_that_others_killed)
@@ -502,6 +556,22 @@ TEST(the_tail_begins_with_a_character)
     close_client(&c);
 }
 
+TEST(limits_of_the_host)
+{
+    struct client c = open_client();
+    nacre_acp_host_options options = NACRE_ACP_HOST_OPTIONS_INIT;
+    options.output_default = 10;
+    options.output_max = 100;
+    open_host(&c, options);
+    const json_t *most = json_object_get(output_of_line(&c, "seq 1000", 1000), "output");
+    const char *usual = create_line(&c, "seq 1000");
+
+    CHECK_EQ_INT(100, json_string_length(most));
+    call(&c, "terminal/wait_for_exit", usual);
+    CHECK_TEXT(output(&c, usual), "\n999\n1000\n");
+    close_client(&c);
+}
+
 TEST(the_tail_moves_while_it_is_polled)
 {
     CLIENT(c);
@@ -538,6 +608,22 @@ TEST(what_the_quota_dropped_is_missing)
 
     CHECK(json_is_true(json_object_get(result, "truncated")));
     CHECK_STR(json_string_value(json_object_get(result, "output")) + (1 << 20) - 6, "\nend\n");
+    close_client(&c);
+}
+
+/* What comes before a gap does not go with what comes after it, however much may be kept. */
+TEST(nothing_stands_before_a_gap)
+{
+    nacre_options small = NACRE_OPTIONS_INIT;
+    small.quota = 256 * 1024;
+    struct client c = {.answers = json_array(), .session = open_options(&small)};
+    open_host(&c, (nacre_acp_host_options)NACRE_ACP_HOST_OPTIONS_INIT);
+    const json_t *result = output_of_line(&c, "seq 400000", 4 << 20);
+    const char *text = json_string_value(json_object_get(result, "output"));
+
+    CHECK(json_is_true(json_object_get(result, "truncated")));
+    CHECK(strncmp(text, "1\n2\n3\n", 6) != 0);
+    CHECK_STR(text, "\n400000\n");
     close_client(&c);
 }
 

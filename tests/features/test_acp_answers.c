@@ -23,6 +23,7 @@ struct script {
     json_t *open; /* requests that were not looked at yet */
     nacre_acp_agent *agent;
     nacre_session *session;
+    nacre_id created; /* heard of last */
 };
 
 static int method_of(const json_t *request)
@@ -81,6 +82,14 @@ static struct script open_script(void)
                            .open = json_array()};
 }
 
+static void note_created(const nacre_id *id, const char *terminal, void *userdata)
+{
+    struct script *s = userdata;
+    CHECK_TEXT(terminal, "t");
+    CHECK_EQ_INT(s->asked[CREATE] - 1, s->asked[WAIT]);
+    s->created = *id;
+}
+
 static void begin(struct script *s)
 {
     nacre_acp_agent_options agent = NACRE_ACP_AGENT_OPTIONS_INIT;
@@ -88,6 +97,7 @@ static void begin(struct script *s)
     agent.session_id = "s";
     agent.send = hear;
     agent.receive = say;
+    agent.created = note_created;
     agent.userdata = s;
     agent.answer_ms = 300;
     CHECK_OK(nacre_acp_agent_open(&agent, &s->agent, ERR));
@@ -140,6 +150,7 @@ TEST(ends_of_all_kinds)
         s.answers[WAIT] = format("\"result\":%s", cases[i].status);
         begin(&s);
         nacre_record record = run(&s);
+        CHECK(nacre_id_equal(&record.id, &s.created));
         CHECK_EQ_INT(cases[i].outcome, record.outcome);
         CHECK_EQ_INT(cases[i].code, record.exit_code);
         CHECK_EQ_INT(cases[i].signal, record.signal);

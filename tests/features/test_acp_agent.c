@@ -143,6 +143,27 @@ TEST(kill_wait_and_release)
     close_pair(p);
 }
 
+/* What it was first killed for is what it ended by. */
+TEST(cancelled_then_killed)
+{
+    struct pair *p = open_pair(0);
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_kill_options cancel = NACRE_KILL_OPTIONS_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_id id;
+
+    command.text = "exec sleep 300";
+    CHECK_OK(nacre_start(p->session, &command, &id, NULL, ERR));
+    cancel.cancel = cancel.no_wait = 1;
+    CHECK_OK(nacre_kill(p->session, &id, &cancel, NULL, ERR));
+    CHECK_OK(nacre_kill(p->session, &id, NULL, NULL, ERR));
+    CHECK_OK(nacre_get(p->session, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_CANCELLED, record.outcome);
+    CHECK_EQ_INT(SIGTERM, record.signal);
+    nacre_record_done(&record);
+    close_pair(p);
+}
+
 TEST(release_of_what_runs)
 {
     const char *mark = marker();

@@ -33,12 +33,25 @@ bool sweep_is_here(const struct run_state *state)
            proc_is_ours();
 }
 
+/* Who was there to be killed in a round: those of the last one have survived. */
+struct found {
+    int32_t count;
+    int32_t pids[STATE_SURVIVORS];
+};
+
 struct search {
     const struct run_state *state;
     char mark[64];
     uid_t uid;
-    int found;
+    struct found *found;
 };
+
+static void note(struct found *found, pid_t pid)
+{
+    if (found->count < STATE_SURVIVORS)
+        found->pids[found->count] = pid;
+    found->count++;
+}
 
 /* Every process that carries the mark of the run and is not older than it, except ourselves. */
 static int kill_marked(pid_t pid, void *userdata)
@@ -56,26 +69,34 @@ static int kill_marked(pid_t pid, void *userdata)
         !proc_has_env(pid, search->mark))
         return 0;
     if (proc_kill(&ref, SIGKILL) == 0)
-        search->found++;
+        note(search->found, pid);
     return 0;
 }
 
-/* One round each; true when there was nobody left to kill. */
-static bool kill_by_mark(const struct run_state *state)
+static struct found kill_by_mark(const struct run_state *state)
 {
-    struct search search = {.state = state, .uid = geteuid()};
+    struct found found = {0};
+    struct search search = {.state = state, .uid = geteuid(), .found = &found};
     snprintf(search.mark, sizeof search.mark, "NACRE_ID=%s", nacre_id_format(&state->id).s);
     proc_each(kill_marked, &search);
-    return search.found == 0;
+    return found;
 }
 
-static bool kill_by_cgroup(const struct run_state *state)
+static struct found kill_by_cgroup(const struct run_state *state)
 {
+    struct found found = {0};
+    char text[4096];
     cleanup_close int fd = open(state->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return true;
+        return found;
     cgroup_kill(fd);
-    return cgroup_populated(fd) <= 0;
+    if (cgroup_populated(fd) <= 0)
+        return found;
+    ssize_t n = fd_slurp_at(fd, "cgroup.procs", text, sizeof text);
+    for (const char *p = text; n > 0 && *p; p += strcspn(p, "\n"), p += *p == '\n')
+        note(&found, (pid_t)fd_parse_number(p));
+    found.count = MAX(found.count, 1); /* it may be in a cgroup below */
+    return found;
 }
 
 static void kill_main(const struct run_state *state)
@@ -94,7 +115,7 @@ static int record_lost(const struct run *run, int state_fd, struct run_state *st
         state->outcome = NACRE_LOST;
         state->exited_ns = clock_real_ns();
     }
-    state->tree = NACRE_TREE_EMPTY;
+    state->tree = state->survivors > 0 ? NACRE_TREE_ALIVE : NACRE_TREE_EMPTY;
     state->settled = true;
     unlinkat(run->dir, "ctl", 0);
     return state_write(state_fd, state);
@@ -107,6 +128,12 @@ static int go_to(struct sweeping *s, enum sweep_phase phase, int64_t limit_ms)
     s->phase = phase;
     s->deadline_ns = clock_deadline(limit_ms);
     return 0;
+}
+
+/* Whoever swept before has waited long enough. */
+static int64_t patience(const struct sweeping *s)
+{
+    return s->again ? 0 : SWEEP_MS;
 }
 
 static bool is_late(const struct sweeping *s)
@@ -128,11 +155,14 @@ static int look(const struct run *run, struct sweeping *s, struct run_state *ret
         *ret_state = s->state;
         return 1;
     }
+    s->again = s->state.survivors > 0;
     r = host_identify(&host);
     if (r < 0)
         return err_sys(err, NACRE_EIO, -r, "host", "cannot tell which boot this is");
-    if (!same_boot(&s->state, &host))
+    if (!same_boot(&s->state, &host)) {
+        s->state.survivors = 0;
         return go_to(s, SWEEP_RECORD, 0);
+    }
     if (!sweep_is_here(&s->state))
         return err_set(err, NACRE_EPERM,
                        "shell %s lost its keeper in another pid namespace; look at it from there",
@@ -162,26 +192,41 @@ static int await_keeper(const struct run *run, struct sweeping *s, struct run_st
 {
     struct proc_ref keeper = {.pid = s->state.keeper_pid, .start = s->state.keeper_start};
     if (!proc_alive(&keeper))
-        return go_to(s, SWEEP_CGROUP, SWEEP_MS);
+        return go_to(s, SWEEP_CGROUP, patience(s));
     if (!is_late(s))
         return 0;
     int r = run_read_state(run, ret_state, err);
     return r < 0 ? r : 1;
 }
 
+static void name_survivors(struct sweeping *s, const struct found *found)
+{
+    s->state.survivors = found->count;
+    memcpy(s->state.survivor_pids, found->pids, sizeof found->pids);
+}
+
 static int empty_cgroup(const struct run *run UNUSED, struct sweeping *s,
                         struct run_state *ret_state UNUSED, nacre_error *err UNUSED)
 {
-    if (s->state.cgroup[0] && !kill_by_cgroup(&s->state) && !is_late(s))
+    struct found found = {0};
+    if (s->state.cgroup[0])
+        found = kill_by_cgroup(&s->state);
+    if (found.count > 0 && !is_late(s))
         return 0;
     kill_main(&s->state);
-    return go_to(s, SWEEP_MARK, SWEEP_MS);
+    name_survivors(s, &found);
+    return go_to(s, SWEEP_MARK, patience(s));
 }
 
 static int empty_mark(const struct run *run UNUSED, struct sweeping *s,
                       struct run_state *ret_state UNUSED, nacre_error *err UNUSED)
 {
-    return kill_by_mark(&s->state) || is_late(s) ? go_to(s, SWEEP_RECORD, 0) : 0;
+    struct found found = kill_by_mark(&s->state);
+    if (found.count > 0 && !is_late(s))
+        return 0;
+    if (found.count > 0)
+        name_survivors(s, &found);
+    return go_to(s, SWEEP_RECORD, 0);
 }
 
 static int record(const struct run *run, struct sweeping *s, struct run_state *ret_state,

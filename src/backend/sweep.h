@@ -12,7 +12,9 @@
 
 /*
  * The state of a run, true at the time it is given: if its keeper is gone without having finished
- * it, it is swept first. NACRE_ENOTFOUND for what never became a run.
+ * it, it is swept first. Who resists (a process may not be killable for a while) is waited for
+ * once: the run is lost, its tree alive, and each further look tries again without waiting.
+ * NACRE_ENOTFOUND for what never became a run.
  */
 int sweep_state(const struct run *run, struct run_state *ret_state, nacre_error *err);
 
@@ -23,6 +25,7 @@ struct sweeping {
     int fd; /* the state, with the lock from the second phase on */
     enum sweep_phase phase;
     int64_t deadline_ns; /* of the phase */
+    bool again;          /* somebody swept before, in vain */
     struct run_state state;
 };
 

@@ -2,6 +2,7 @@
 #include "runs.h"
 
 #include "backend/sweep.h"
+#include "base/clock.h"
 #include "base/defs.h"
 #include "run/log.h"
 #include "sys/cgroup.h"
@@ -162,6 +163,46 @@ static void a_known_outcome_stays(void **state)
     assert_int_equal(got.exited_ns, 5);
     assert_int_equal(got.tree, NACRE_TREE_EMPTY);
     leave(&scene);
+}
+
+static void put(int dir, const char *name, const char *text)
+{
+    int fd = unit_file(dir, name);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+/* A process that cannot be killed now is named, and the run is not called empty; when it is gone
+ * the next look says so. What stands for a cgroup here is a folder that says it is populated. */
+static void who_resists_is_named(void **state)
+{
+    (void)state;
+    struct run_state st = orphaned(), got;
+    char path[PATH_MAX];
+    int fake = unit_dir(path);
+    snprintf(st.cgroup, sizeof st.cgroup, "%.*s", (int)sizeof st.cgroup - 1, path);
+    put(fake, "cgroup.events", "populated 1\nfrozen 0\n");
+    put(fake, "cgroup.procs", "4000001\n4000002\n");
+    struct scene scene = stage(st);
+    assert_int_equal(sweep_state(&scene.run, &got, NULL), 0);
+    assert_int_equal(got.outcome, NACRE_LOST);
+    assert_int_equal(got.tree, NACRE_TREE_ALIVE);
+    assert_int_equal(got.survivors, 2);
+    assert_int_equal(got.survivor_pids[0], 4000001);
+    assert_int_equal(got.survivor_pids[1], 4000002);
+    /* Waited for once: the next looks come back at once. */
+    int64_t begin = clock_mono_ns();
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(sweep_state(&scene.run, &got, NULL), 0);
+    assert_true(clock_mono_ns() - begin < 4 * NS_PER_S);
+    assert_int_equal(got.tree, NACRE_TREE_ALIVE);
+    put(fake, "cgroup.events", "populated 0\nfrozen 0\n");
+    assert_int_equal(sweep_state(&scene.run, &got, NULL), 0);
+    assert_int_equal(got.outcome, NACRE_LOST);
+    assert_int_equal(got.tree, NACRE_TREE_EMPTY);
+    assert_int_equal(got.survivors, 0);
+    leave(&scene);
+    close(fake);
 }
 
 static void the_command_is_known_by_its_start(void **state)
@@ -450,6 +491,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_run_is_swept),
         cmocka_unit_test(a_known_outcome_stays),
+        cmocka_unit_test(who_resists_is_named),
         cmocka_unit_test(the_command_is_known_by_its_start),
         cmocka_unit_test(older_processes_are_spared),
         cmocka_unit_test(another_boot),

@@ -34,9 +34,9 @@ builds_and_analysis() {
     check "build: clang, TSan" build_tsan
     touch "$scratch/built"
     nice_to 19 fuzzing 60 &
+    check "clients of others" scripts/peers.sh build &
     check "clang-tidy" scripts/check-tidy.sh build-asan --quick
     static_checks
-    check "clients of others" scripts/peers.sh build
     wait
 }
 

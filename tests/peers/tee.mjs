@@ -11,17 +11,22 @@ const server = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
 
 // A line is written down before it is passed on, so no answer comes before its request.
 function pass(from, source, sink) {
-  let rest = Buffer.alloc(0);
-  const note = (line) => writeSync(record, JSON.stringify({ from, line: line.toString() }) + '\n');
+  let parts = []; // of the line that is under way
+  const note = () => {
+    writeSync(record, JSON.stringify({ from, line: Buffer.concat(parts).toString() }) + '\n');
+    parts = [];
+  };
   source.on('data', (chunk) => {
-    rest = Buffer.concat([rest, chunk]);
-    for (let end; (end = rest.indexOf(10)) >= 0; rest = rest.subarray(end + 1)) {
-      note(rest.subarray(0, end));
+    let start = 0;
+    for (let end; (end = chunk.indexOf(10, start)) >= 0; start = end + 1) {
+      parts.push(chunk.subarray(start, end));
+      note();
     }
+    if (start < chunk.length) parts.push(chunk.subarray(start));
     sink.write(chunk);
   });
   source.on('end', () => {
-    if (rest.length > 0) note(rest);
+    if (parts.length > 0) note();
     sink.end();
   });
   sink.on('error', () => {});

@@ -1,5 +1,6 @@
 #include "backend/report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,17 @@ static void fill_times(const struct run_state *state, nacre_record *record)
     record->max_rss_kb = state->max_rss_kb;
 }
 
+/* A subshell of the command shows what its shell has in place of the text. */
+static void name_subshell(nacre_process *process)
+{
+    char *option = strstr(process->command, " -c ");
+    if (!option || !spec_is_stand_in(option + strlen(" -c ")))
+        return;
+    char *end = strchr(process->command, ' ');
+    snprintf(end, sizeof process->command - (size_t)(end - process->command),
+             " (a subshell of the command)");
+}
+
 /* What is alive besides the command, if these pids mean anything here. */
 static void fill_leftover(const struct run_state *state, nacre_record *record)
 {
@@ -87,6 +99,7 @@ static void fill_leftover(const struct run_state *state, nacre_record *record)
         process->pid = refs[i].pid;
         if (proc_cmdline(refs[i].pid, process->command, sizeof process->command) < 0)
             continue;
+        name_subshell(process);
         proc_listen_ports(refs[i].pid, process->ports, NACRE_PORTS_MAX);
         record->leftover_count++;
     }

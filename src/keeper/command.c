@@ -36,17 +36,6 @@
 #define POINTERS      512
 #define EXTRA_ENTRIES 8
 
-/*
- * How a shell gets its text where the preload cannot be used (a static shell): from the variable
- * NACRE_COMMAND, or from a descriptor when it is too long. OPTERR is 1 at the start of bash and
- * is 1 again when the text runs, so that no trace is left.
- */
-#define BASH_EVAL "eval \"$OPTERR${_[OPTERR=1]:+}\""
-static char bash_short[] = "OPTERR=$NACRE_COMMAND; unset -v NACRE_COMMAND; " BASH_EVAL;
-static char bash_long[] = "IFS= read -rd \"\" OPTERR <&3; exec 3<&-; " BASH_EVAL;
-static char sh_short[] = "eval \"unset NACRE_COMMAND;$NACRE_COMMAND\"";
-static char sh_long[] = "eval \"exec 3<&-;$(cat <&3)\"";
-
 /* Everything a start needs in memory, in one place, so that it can be given back afterwards. */
 static struct {
     _Alignas(4096) struct wire_go go;
@@ -171,7 +160,7 @@ static void shell_arguments(const struct spec *spec, bool is_long, struct string
     if (bash)
         add(argv, "--norc");
     add(argv, "-c");
-    add(argv, bash ? (is_long ? bash_long : bash_short) : (is_long ? sh_long : sh_short));
+    add(argv, spec_stand_in(spec->head->kind, is_long));
 }
 
 /* Room for that many pointers, already there if they are not too many. */

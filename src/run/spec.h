@@ -7,6 +7,7 @@
 
 #include <nacre/command.h>
 #include <nacre/id.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,15 @@ enum spec_kind {
     SPEC_BASH = 1, /* text for bash */
     SPEC_SH = 2,   /* text for another shell that takes -c */
 };
+
+/*
+ * What is in a shell's argv in place of its text. Where the preload cannot be used (a static shell)
+ * it is what runs the text: from the variable NACRE_COMMAND, or from descriptor 3 when it is long.
+ */
+const char *spec_stand_in(uint32_t kind, bool is_long);
+
+/* Whether this is one of them, or the beginning of one. */
+bool spec_is_stand_in(const char *text);
 
 struct spec_limit {
     uint64_t soft;

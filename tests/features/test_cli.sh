@@ -292,19 +292,22 @@ case_run_stdin() {
 }
 
 case_run_leftover() {
-    local sleep begin
+    # Between the fork and the exec it is a shell.
+    local sleep begin until_sleep='until grep -qs ^sleep /proc/$!/cmdline; do :; done'
     sleep=$(unique_sleep)
     begin=$(milliseconds)
-    nacre run -- "sleep $sleep & echo hi"
+    nacre run -- "sleep $sleep & $until_sleep; echo hi"
     equal "$status" 0
     equal "$out" hi
     match "$err" "^nacre: ended 1 process the command left behind \(sleep $sleep, pid [0-9]+\)\$"
     [ $(($(milliseconds) - begin)) -lt 1500 ] || fail "it took too long"
     until_true dead "sleep $sleep"
-    nacre run -- "$own_session sleep $sleep & (sleep $sleep &); echo hi; exit 4"
+    nacre run -- "$own_session sleep $sleep & $until_sleep; (sleep $sleep & $until_sleep); echo hi; exit 4"
     equal "$status" 4
     match "$err" "^nacre: ended 2 processes the command left behind \(sleep $sleep, pid [0-9]+; sleep"
     until_true dead "sleep $sleep"
+    nacre run -- "(until [ -e '$work/never' ]; do sleep 0.05; done) & echo hi"
+    holds "$err" "bash (a subshell of the command), pid "
     nacre run -- 'echo hi > >(cat); exit 0'
     equal "$out" hi
     # In the group tier nobody tells of the end of an orphan, and the cat may still be counted.

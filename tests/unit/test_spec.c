@@ -255,6 +255,25 @@ static void odd_files(void **state)
     assert_int_equal(spec_map(empty, &spec), -EBADMSG);
 }
 
+/* What shows in place of a text is known again, also where it was cut; what others write is not. */
+static void stand_ins_are_known(void **state)
+{
+    (void)state;
+    for (uint32_t kind = SPEC_BASH; kind <= SPEC_SH; kind++)
+        for (int is_long = 0; is_long <= 1; is_long++) {
+            char text[256];
+            snprintf(text, sizeof text, "%s", spec_stand_in(kind, is_long));
+            assert_true(spec_is_stand_in(text));
+            text[20] = '\0';
+            assert_true(spec_is_stand_in(text));
+            text[19] = '#';
+            assert_false(spec_is_stand_in(text));
+        }
+    assert_false(spec_is_stand_in(""));
+    assert_false(spec_is_stand_in("eval"));
+    assert_false(spec_is_stand_in("OPTERR=$NACRE_COMMAND; echo mine"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +282,7 @@ int main(void)
         cmocka_unit_test(offsets_outside),     cmocka_unit_test(counts_beyond),
         cmocka_unit_test(no_arguments_at_all), cmocka_unit_test(formats),
         cmocka_unit_test(random_heads),        cmocka_unit_test(odd_files),
+        cmocka_unit_test(stand_ins_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

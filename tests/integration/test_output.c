@@ -58,7 +58,7 @@ TEST(random_bytes_on_both_streams)
 TEST_LIMIT(exit_right_after_a_mebibyte, 60)
 {
     nacre_session *s = open_session();
-    int count = long_tests() ? 1000 : rounds(150);
+    int count = rounds(long_tests() ? 1000 : 75);
     const char *text = format("exec %s 1000000 48576", program("flood"));
 
     for (int i = 0; i < count; i++) {

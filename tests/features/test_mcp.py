@@ -172,6 +172,18 @@ def passes_over_a_message_of_100_mb(serve):
     assert alive(seconds)
 
 
+def takes_messages_up_to_its_limit(serve):
+    s = serve()
+    head, tail = b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x":"', b'"}}'
+    fill = (8 << 20) - len(head) - len(tail)
+    s.raw(head + b"y" * fill + tail + b"\n")
+    assert s.wait(lambda m: m.get("id") == "big")["result"] == {}
+    s.raw(head + b"y" * (fill + 1) + tail + b"\n")
+    error = s.wait(lambda m: "error" in m)
+    assert error["id"] is None and error["error"]["code"] == -32600, error
+    assert s.ask("ping") == {}
+
+
 def takes_a_command_of_a_mib(serve):
     s = serve()
     text = s.text("bash", command=": " + "y" * (1 << 20) + "; echo long")
@@ -707,7 +719,8 @@ def prints_how_clients_are_configured(serve):
 CASES = [
     negotiates_every_version, speaks_both_eras, modern_requests_must_be_whole,
     creates_nothing_before_a_command, marks_its_tools, starts_where_it_was_started,
-    survives_what_is_no_message, passes_over_a_message_of_100_mb, takes_a_command_of_a_mib,
+    survives_what_is_no_message, passes_over_a_message_of_100_mb, takes_messages_up_to_its_limit,
+    takes_a_command_of_a_mib,
     names_wrong_parameters, wrong_arguments_are_answers, ids_come_back_as_they_are,
     refuses_an_id_in_use, half_a_line_is_no_message,
     answers_what_a_command_did, serves_a_second_call_at_once, answers_before_a_client_gives_up,

@@ -39,15 +39,13 @@ static int failed(const struct feed *f, int e, nacre_error *err)
 
 int feed_open(const struct run *run, struct feed *ret, nacre_error *err)
 {
-    struct run_state state;
     *ret = (struct feed){.sock = -1, .id = run->id};
-    int r = sweep_state(run, &state, err);
+    int r = sweep_state(run, &ret->state, err);
     if (r == 0)
-        r = kill_check_reach(&state, err);
+        r = kill_check_reach(&ret->state, err);
     if (r < 0)
         return r;
-    sweep_wake_stopped(&state);
-    ret->sock = state_is_final(&state) ? -ECONNREFUSED : client_connect(run);
+    ret->sock = state_is_final(&ret->state) ? -ECONNREFUSED : client_connect(run);
     return ret->sock < 0 ? failed(ret, ret->sock, err) : 0;
 }
 
@@ -111,8 +109,10 @@ int feed_step(struct feed *f, nacre_error *err)
     for (int i = 0; i < STEP_MAX; i++) {
         struct wire_input_done done;
         ssize_t n = sock_recv(f->sock, &done, sizeof done, NULL, 0, MSG_DONTWAIT);
-        if (n == -EAGAIN)
+        if (n == -EAGAIN) {
+            sweep_wake_stopped(&f->state);
             return 0;
+        }
         if (n != sizeof done || done.head.type != WIRE_INPUT_DONE)
             return failed(f, n < 0 && n != -ECONNRESET ? (int)n : 0, err);
         int r = take_word(f, &done, err);
@@ -129,9 +129,11 @@ static int await(struct feed *f, int64_t deadline, nacre_error *err)
 {
     int r;
     while ((r = feed_step(f, err)) == 0) {
+        int left = clock_left_ms(deadline);
+        if (left == 0)
+            return 0;
         struct pollfd poller = {.fd = f->sock, .events = POLLIN};
-        if (RETRY(poll(&poller, 1, clock_left_ms(deadline))) == 0)
-            return feed_step(f, err);
+        poll(&poller, 1, left < 0 ? FEED_LOOK_MS : MIN(left, FEED_LOOK_MS));
     }
     return r;
 }

@@ -1,7 +1,8 @@
 /*
  * Words to the command of a running shell: bytes for its stdin, the end of that, signals. Nothing
  * here waits: one word is under way at a time; poll the descriptor for reading, and step. A pipe
- * that is full takes its time. What was not taken when the feed is closed is never written.
+ * that is full takes its time. What was not taken when the feed is closed is never written. Step it
+ * every FEED_LOOK_MS, too: a keeper that was stopped is woken then.
  */
 #ifndef NACRE_BACKEND_FEED_H
 #define NACRE_BACKEND_FEED_H
@@ -14,11 +15,14 @@
 
 #include "run/rundir.h"
 
+#define FEED_LOOK_MS 300
+
 struct feed {
     int sock; /* to the keeper, to be polled */
     nacre_id id;
-    int signal;       /* the word is this one, or 0 */
-    const char *data; /* or this, borrowed, */
+    struct run_state state; /* as it was at the beginning */
+    int signal;             /* the word is this one, or 0 */
+    const char *data;       /* or this, borrowed, */
     size_t size;
     size_t taken;
     bool eof;

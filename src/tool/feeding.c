@@ -91,7 +91,7 @@ int feeding_step(struct feeding *f, nacre_call *c, nacre_error *err)
     if (!f->waits)
         return r < 0 ? cut_off(f, r, err) : TOOL_DONE;
     c->fd = f->feed.sock;
-    c->wake_ns = f->patient_ns;
+    c->wake_ns = MIN(f->patient_ns, clock_deadline(FEED_LOOK_MS));
     return TOOL_WAIT;
 }
 

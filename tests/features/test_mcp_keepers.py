@@ -53,6 +53,12 @@ def keeper_of(id):
     raise AssertionError(f"shell {id} has no keeper")
 
 
+def stop(keeper):
+    os.kill(keeper, signal.SIGSTOP)
+    with open(f"/proc/{keeper}/stat", encoding="latin1") as file:
+        until(lambda: file.seek(0) == 0 and ") T " in file.read(), "it is stopped")
+
+
 def stubborn(tag):
     """A command that SIGTERM does not end, with a process that is found by its mark."""
     return f"trap '' TERM; sleep {tag} & wait; wait; sleep {tag}"
@@ -129,7 +135,7 @@ def one_that_was_merely_stopped_is_killed(serve):
     tag = mark()
     s = serve()
     id = s.start(f"sleep {tag}")
-    os.kill(keeper_of(id), signal.SIGSTOP)
+    stop(keeper_of(id))
     holds(s.text("kill_shell", id=id), "its status is killed", "0 survivors")
     assert not alive(tag)
 
@@ -165,7 +171,7 @@ def input_holds_up_nobody(serve):
 def one_that_was_merely_stopped_takes_input(serve):
     s = serve()
     id = s.start("cat", keep_stdin=True)
-    os.kill(keeper_of(id), signal.SIGSTOP)
+    stop(keeper_of(id))
     holds(s.text("bash_input", id=id, input="heard\n"), "wrote 6 bytes")
     holds(s.text("bash_output", id=id, until="heard"), "heard")
 

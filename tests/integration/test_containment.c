@@ -50,12 +50,12 @@ TEST(scattered_timeout)
     const char *m = marker();
 
     command.text = scattered(m);
-    command.timeout_ms = MS(250);
+    command.timeout_ms = MS(1000);
     int64_t begin = now_ms();
     nacre_id id = start_command(s, &command);
     await_marked(m, 4);
     wait_outcome(s, &id, 5000);
-    CHECK_RANGE(MS(240), now_ms() - begin, MS(250) + soon(700));
+    CHECK_RANGE(MS(990), now_ms() - begin, MS(1000) + soon(700));
     CHECK(AWAIT(tree_empty(s, &id), 3000));
     CHECK_EQ_INT(0, count_marked(m));
     check_ended(s, &id, NACRE_TIMED_OUT, NACRE_REASON_DEADLINE);

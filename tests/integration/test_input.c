@@ -377,6 +377,7 @@ TEST(input_from_four_threads)
 
 TEST(signal_reaches_the_group_and_no_further)
 {
+    need_tree();
     nacre_session *s = open_session();
     const char *mark = marker();
     nacre_id id = start_text(s, format("setsid sleep 300.%s & trap 'echo got INT' INT; echo up; "

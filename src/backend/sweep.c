@@ -20,6 +20,8 @@
 
 #define SWEEP_MS 5000
 #define LAST_MS  3000
+#define DOUBTS   10 /* rounds: an exec is shorter, and who has no environment stays without */
+#define KERNEL   2  /* the parent of its threads */
 
 static bool same_boot(const struct run_state *state, const struct host *host)
 {
@@ -37,6 +39,7 @@ bool sweep_is_here(const struct run_state *state)
 struct found {
     int32_t count;
     int32_t pids[STATE_SURVIVORS];
+    bool doubtful; /* somebody may have been in the middle of an exec */
 };
 
 struct search {
@@ -58,17 +61,20 @@ static int kill_marked(pid_t pid, void *userdata)
 {
     struct search *search = userdata;
     char path[32];
-    struct stat st;
-    struct proc_ref ref;
+    struct stat owner;
+    struct proc_stat stat;
     if (pid <= 1 || pid == getpid())
         return 0;
     snprintf(path, sizeof path, "/proc/%d", pid);
-    if (stat(path, &st) < 0 || st.st_uid != search->uid)
+    if (lstat(path, &owner) < 0 || owner.st_uid != search->uid)
         return 0;
-    if (proc_ref(pid, &ref) < 0 || ref.start < search->state->keeper_start || !proc_alive(&ref) ||
-        !proc_has_env(pid, search->mark))
+    if (proc_stat(pid, &stat) < 0 || stat.ref.start < search->state->keeper_start || !stat.alive ||
+        stat.parent == KERNEL)
         return 0;
-    if (proc_kill(&ref, SIGKILL) == 0)
+    int has = proc_has_env(pid, search->mark);
+    if (has < 0)
+        search->found->doubtful = true;
+    if (has > 0 && proc_kill(&stat.ref, SIGKILL) == 0)
         note(search->found, pid);
     return 0;
 }
@@ -226,6 +232,8 @@ static int empty_mark(const struct run *run UNUSED, struct sweeping *s,
         return 0;
     if (found.count > 0)
         name_survivors(s, &found);
+    if (found.doubtful && s->doubts++ < DOUBTS)
+        return 0;
     return go_to(s, SWEEP_RECORD, 0);
 }
 

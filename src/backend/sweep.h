@@ -26,6 +26,7 @@ struct sweeping {
     enum sweep_phase phase;
     int64_t deadline_ns; /* of the phase */
     bool again;          /* somebody swept before, in vain */
+    int doubts;
     struct run_state state;
 };
 

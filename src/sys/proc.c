@@ -315,27 +315,28 @@ int proc_cmdline(pid_t pid, char *buf, size_t size)
     return 0;
 }
 
-bool proc_has_env(pid_t pid, const char *entry)
+int proc_has_env(pid_t pid, const char *entry)
 {
     cleanup_close int fd = open_proc(pid, "environ", O_RDONLY);
     if (fd < 0)
-        return false;
+        return 0;
     size_t want = strlen(entry) + 1;
     char buf[4096];
     size_t matched = 0; /* of entry and its NUL, since the last beginning of an entry */
-    bool possible = true;
+    bool possible = true, empty = true;
     for (ssize_t n; (n = RETRY(read(fd, buf, sizeof buf))) > 0;) {
+        empty = false;
         for (ssize_t i = 0; i < n; i++) {
             possible = possible && buf[i] == entry[matched];
             if (possible && ++matched == want)
-                return true;
+                return 1;
             if (buf[i] == '\0') {
                 possible = true;
                 matched = 0;
             }
         }
     }
-    return false;
+    return empty ? -ENODATA : 0;
 }
 
 /* The listening sockets of the namespace come in portions; each is compared with all descriptors

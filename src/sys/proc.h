@@ -62,8 +62,9 @@ bool proc_is_ours(void);
 /* The command line, arguments joined by blanks, or the name in brackets; cut to size. */
 int proc_cmdline(pid_t pid, char *buf, size_t size);
 
-/* Whether the environment the process was started with has exactly this "NAME=value" entry. */
-bool proc_has_env(pid_t pid, const char *entry);
+/* Whether the environment the process was started with has exactly this "NAME=value" entry: 1 or 0.
+ * -ENODATA if it has none; nor does a process in the middle of an exec. */
+int proc_has_env(pid_t pid, const char *entry);
 
 /* TCP ports the process listens on; returns how many were stored. */
 size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max);

@@ -205,6 +205,56 @@ static void who_resists_is_named(void **state)
     close(fake);
 }
 
+/* A shell without an environment that becomes a process with the one it reads. */
+static pid_t late_process(int *ret_input)
+{
+    int fds[2];
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        char *argv[] = {(char *)"sh", (char *)"-c", (char *)"read x; exec env \"$x\" sleep 60",
+                        NULL};
+        char *env[] = {NULL};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(fds[0], STDIN_FILENO);
+        execve("/bin/sh", argv, env);
+        _exit(127);
+    }
+    close(fds[0]);
+    *ret_input = fds[1];
+    while (proc_has_env(pid, "X=") != -ENODATA)
+        unit_pause(1);
+    return pid;
+}
+
+/* In the middle of an exec a process shows no environment. */
+static void a_process_without_an_environment_is_looked_at_again(void **state)
+{
+    (void)state;
+    struct scene scene = stage(orphaned());
+    struct sweeping sweeping = SWEEPING_NONE;
+    struct run_state got;
+    int input, r;
+    pid_t pid = late_process(&input);
+    assert_int_equal(sweep_begin(&scene.run, &sweeping, &got, NULL), 0);
+    while ((r = sweep_step(&scene.run, &sweeping, &got, NULL)) == 0 && sweeping.doubts == 0)
+        unit_pause(1);
+    assert_int_equal(r, 0);
+    assert_int_equal(dprintf(input, "%s\n", mark()), (int)strlen(mark()) + 1);
+    while (proc_has_env(pid, mark()) != 1)
+        unit_pause(1);
+    while ((r = sweep_step(&scene.run, &sweeping, &got, NULL)) == 0)
+        unit_pause(1);
+    sweep_end(&sweeping);
+    assert_int_equal(r, 1);
+    assert_int_equal(got.tree, NACRE_TREE_EMPTY);
+    assert_true(ended(pid));
+    close(input);
+    leave(&scene);
+}
+
 static void the_command_is_known_by_its_start(void **state)
 {
     (void)state;
@@ -492,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_lost_run_is_swept),
         cmocka_unit_test(a_known_outcome_stays),
         cmocka_unit_test(who_resists_is_named),
+        cmocka_unit_test(a_process_without_an_environment_is_looked_at_again),
         cmocka_unit_test(the_command_is_known_by_its_start),
         cmocka_unit_test(older_processes_are_spared),
         cmocka_unit_test(another_boot),

@@ -79,28 +79,14 @@ static void send_error(const struct request *q, int code, const char *text, cons
         mcp_answer(q, &line);
 }
 
-PRINTF(3, 0)
-static void fail_with(const struct request *q, int code, const char *fmt, va_list ap)
-{
-    char text[300];
-    vsnprintf(text, sizeof text, fmt, ap);
-    send_error(q, code, text, NULL);
-}
-
 void mcp_fail(const struct request *q, int code, const char *fmt, ...)
 {
+    char text[300];
     va_list ap;
     va_start(ap, fmt);
-    fail_with(q, code, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-}
-
-void mcp_fail_params(const struct request *q, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fail_with(q, RPC_INVALID_PARAMS, fmt, ap);
-    va_end(ap);
+    send_error(q, code, text, NULL);
 }
 
 /* Every modern result says that it is one, and whose. */

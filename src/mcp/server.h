@@ -122,7 +122,7 @@ void mcp_reply(const struct request *q, json_t *value);
 void mcp_reply_cacheable(const struct request *q, json_t *value, int ttl_ms, bool is_public);
 
 void mcp_fail(const struct request *q, int code, const char *fmt, ...) PRINTF(3, 4);
-void mcp_fail_params(const struct request *q, const char *fmt, ...) PRINTF(2, 3);
+#define mcp_fail_params(q, ...) mcp_fail(q, RPC_INVALID_PARAMS, __VA_ARGS__)
 
 /* Sends a notification; params are taken. */
 void mcp_notify(struct server *s, const char *method, json_t *params);

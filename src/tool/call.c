@@ -108,8 +108,9 @@ static int read_object(nacre_call *c, const char *json, size_t size, nacre_error
     return args_parse(c->tool->args, c->object, c->args, c->tool->args_size, err);
 }
 
-static int new_call(nacre_session *session, const struct tool *tool,
-                    const nacre_call_options *options, nacre_call **ret_call, nacre_error *err)
+/* NULL if out of memory. */
+static nacre_call *new_call(nacre_session *session, const struct tool *tool,
+                            const nacre_call_options *options)
 {
     nacre_call *c = calloc(1, sizeof *c);
     if (c) {
@@ -118,7 +119,7 @@ static int new_call(nacre_session *session, const struct tool *tool,
     }
     if (!c || !c->args || !c->state) {
         nacre_call_free(c);
-        return err_set(err, NACRE_ENOMEM, "out of memory");
+        return NULL;
     }
     c->session = session;
     c->tool = tool;
@@ -130,8 +131,7 @@ static int new_call(nacre_session *session, const struct tool *tool,
                     ? (size_t)MIN(options->budget, (uint64_t)CALL_BUDGET_MAX)
                     : (size_t)call_setting(c, NACRE_SETTING_ANSWER);
     call_set_budget(c, -1);
-    *ret_call = c;
-    return 0;
+    return c;
 }
 
 int nacre_call_begin(nacre_session *session, const char *tool, const char *json, size_t json_size,
@@ -139,7 +139,6 @@ int nacre_call_begin(nacre_session *session, const char *tool, const char *json,
 {
     nacre_error error = NACRE_ERROR_INIT;
     const struct tool *found = tool_find(tool);
-    nacre_call *c = NULL;
     int r = session_check(session, reterr);
     if (r < 0)
         return r;
@@ -147,9 +146,9 @@ int nacre_call_begin(nacre_session *session, const char *tool, const char *json,
         return err_set(reterr, NACRE_EINVAL, "the options must start from NACRE_CALL_OPTIONS_INIT");
     if (!found)
         return err_set(reterr, NACRE_ENOTFOUND, "there is no tool \"%.40s\"", tool ? tool : "");
-    r = new_call(session, found, options, &c, reterr);
-    if (r < 0)
-        return r;
+    nacre_call *c = new_call(session, found, options);
+    if (!c)
+        return err_set(reterr, NACRE_ENOMEM, "out of memory");
     r = read_object(c, json, json_size, &error);
     if (r == 0)
         r = found->begin(c, &error);

@@ -216,8 +216,12 @@ int follow_new(nacre_session *session, const struct follow_want *want, const nac
     *f = (struct follow){.want = *want, .epoll = -EBADF, .wake_ns = INT64_MAX};
     f->looks = calloc(count, sizeof *f->looks);
     f->chunk = malloc(CHUNK);
-    int r = f->looks && f->chunk ? 0 : err_set(err, NACRE_ENOMEM, "out of memory");
-    if (r == 0 && count > 1) {
+    if (!f->looks || !f->chunk) {
+        follow_free(f);
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    }
+    int r = 0;
+    if (count > 1) {
         f->epoll = fd_lift_consume(epoll_create1(EPOLL_CLOEXEC));
         if (f->epoll < 0)
             r = err_sys(err, NACRE_ELIMIT, errno, "wait", "cannot wait for several shells");

@@ -18,7 +18,7 @@ run: ## install what is missing, build, and run a command under nacre (CMD='...'
 	@scripts/build.sh $(BUILD)
 	@scripts/demo.sh $(BUILD)
 
-test: ## install what tests need, and run them (about five minutes)
+test: ## install what tests need, and run them (five minutes)
 	@scripts/deps.sh build test
 	@scripts/peers.sh install || echo "they could not be installed, so their tests will fail"
 	@scripts/test.sh

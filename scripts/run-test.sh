@@ -10,6 +10,7 @@ shift 3
 name=${program##*/}
 log=$logs/suite/$label/$name.log
 limit=${TEST_LIMIT:-240}
+long=${NACRE_TEST_LONG:-0}
 
 # The counts that the program printed last, or the sum of cmocka's.
 counts() {
@@ -31,7 +32,11 @@ surroundings() {
     export NACRE_KEEPER=$build/nacre-keeper NACRE_TEST_PROGRAMS=$build/tests/programs
     export NACRE_TEST_MARK=$scratch NACRE_TEST_BUILD=$build CMOCKA_MESSAGE_OUTPUT=stdout
     # What was freed and is kept for a while is copied with every fork: 16 MiB of it are enough.
-    export ASAN_OPTIONS=detect_stack_use_after_return=1:abort_on_error=0:quarantine_size_mb=16
+    export ASAN_OPTIONS=detect_stack_use_after_return=$long:abort_on_error=0:quarantine_size_mb=16
+    # Scripts start the program a thousand times; what it does not free goes with it.
+    case $name in
+    *.sh) ASAN_OPTIONS+=:detect_leaks=$long ;;
+    esac
     export UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
 }
 

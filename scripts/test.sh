@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What `make test` runs, in little more than five minutes on two cores:
+# What `make test` runs, in five minutes on two cores:
 #
 #   all users and tiers   the process tests (tests/integration), release build: as root and as an
 #                         ordinary user, each with the cgroup tier and without it
-#   once                  unit tests, tests of what stands on all that (tests/features), the rules
-#                         of the source tree, clang-tidy without the analyzer, clients of others
+#   once                  tests of what stands on all that (tests/features), the rules of the source
+#                         tree, clang-tidy without the analyzer, clients of others
 #   ASan and UBSan, once  unit, process and feature tests, and a minute of fuzzing
 #   TSan, once            the tests of threads
 #
@@ -12,7 +12,8 @@
 # analyses in the time that they leave: first what the sanitizers' tests wait for. Most run in
 # memory (see use_memory); the unit tests and those of the ordinary user without cgroups stay on the
 # disk. What is done a thousand times is done a fifth as often under a sanitizer (rounds() of the
-# harness). test-full.sh runs the rest: ten times the rounds, all combinations, denied system calls.
+# harness). test-full.sh runs the rest: the unit tests of the release build, ten times the rounds,
+# all combinations, denied system calls.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
@@ -30,11 +31,11 @@ static_checks() {
 
 # The build with clang is the one with sanitizers: the warnings are the same.
 builds_and_analysis() {
+    nice_to 15 check "clients of others" scripts/peers.sh build &
     check "build: clang, ASan and UBSan" build_asan
     check "build: clang, TSan" build_tsan
     touch "$scratch/built"
     nice_to 19 fuzzing 60 &
-    check "clients of others" scripts/peers.sh build &
     check "clang-tidy" scripts/check-tidy.sh build-asan --quick
     static_checks
     wait
@@ -77,7 +78,6 @@ release_suites() {
     {
         plan_of_this_user
         [ -z "$copy" ] || plan_of_ordinary_user "$copy"
-        places=$scratch plan unit build 'unit/test_*'
     } | run_planned "$jobs"
 }
 
@@ -85,7 +85,7 @@ sanitizer_suites() {
     {
         plan asan build-asan '{integration,features}/test_*'
         plan tsan build-tsan 'integration/test_thread*'
-        plan asan-unit build-asan 'unit/test_*'
+        places=$scratch plan asan-unit build-asan 'unit/test_*'
     } | run_planned "$jobs"
 }
 

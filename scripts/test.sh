@@ -31,7 +31,6 @@ static_checks() {
 
 # The build with clang is the one with sanitizers: the warnings are the same.
 builds_and_analysis() {
-    nice_to 15 check "clients of others" scripts/peers.sh build &
     check "build: clang, ASan and UBSan" build_asan
     check "build: clang, TSan" build_tsan
     touch "$scratch/built"
@@ -99,6 +98,7 @@ release_suites
 until [ -e "$scratch/built" ]; do
     sleep 0.1
 done
+check "clients of others" scripts/peers.sh build &
 sanitizer_suites
 wait
 check "nothing left behind" check_nothing_left

@@ -331,7 +331,7 @@ TEST(nothing_of_a_run_stays)
     CHECK_EQ_INT(before, of_keeper(s, descriptors));
     if (!sanitized())
         CHECK_RANGE(1, of_keeper(s, memory), 128);
-    CHECK(AWAIT(count_keepers() == 1, 3000));
+    CHECK(AWAIT(count_keepers() <= 1, 3000));
     close_session(s);
 }
 

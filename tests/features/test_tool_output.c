@@ -261,10 +261,11 @@ TEST(filter_and_stream)
     const char *id = launch_held(s, "for i in 1 2 3; do echo out $i; echo err $i "
                                     ">&2; done; sleep 300");
     let_go();
+    /* Which of two pipes is read first is open. */
+    await_output(s, id, "out 3\n");
     await_output(s, id, "err 3\n");
     struct reply r = call(s, "bash_output", "{\"id\": \"%s\", \"tail\": 6, \"filter\": \"2\"}", id);
 
-    /* Which of two pipes is read first is open. */
     CHECK_STR(r.text, "out 2\n");
     CHECK_STR(r.text, "err 2\n");
     CHECK_STR(r.text, "4 lines did not match the filter");

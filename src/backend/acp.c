@@ -15,7 +15,6 @@
 
 #define OUTPUT_LIMIT ((size_t)4 << 20)
 #define ANSWER_MS    30000
-#define END_MS       10000 /* for an exit to be reported after a kill */
 
 /* A verb of the backend of the home, for shells that are not ours. */
 #define HOME(a, fn, ...) (a)->home.ops->fn((a)->home.self, __VA_ARGS__)
@@ -169,7 +168,7 @@ static int kill_shell(nacre_acp_agent *a, struct acp_shell *shell, nacre_error *
     json_t *result = NULL;
     int r = acp_call(a, ACP_KILL, acp_target(a, shell), &result, err);
     json_decref(result);
-    if (r == 0 && !await_end(a, shell, END_MS))
+    if (r == 0 && !await_end(a, shell, ACP_END_MS))
         r = err_set(err, NACRE_EBACKEND, "the client has killed shell %s but reports no exit",
                     nacre_id_short(&shell->id).s);
     return r;

@@ -35,7 +35,8 @@ enum acp_request {
     ACP_RELEASE
 };
 
-#define ACP_OVERLAP 256 /* bytes by which a snapshot is recognised as going on where we are */
+#define ACP_OVERLAP 256   /* bytes by which a snapshot is recognised as going on where we are */
+#define ACP_END_MS  10000 /* for an exit to be reported after a kill */
 
 /* What is known of a text of which snapshots are seen. */
 struct acp_text {

@@ -14,8 +14,7 @@
 
 #define ID_PREFIX "nacre-" /* so that our ids are nobody else's */
 #define SLICE_MS  100
-#define END_MS    10000 /* for an exit to be reported after a kill */
-#define SETTLE_MS 1000  /* for a release to be answered after an exit */
+#define SETTLE_MS 1000 /* for a release to be answered after an exit */
 #define NOT_FOUND (-32002)
 
 static const char *const methods[] = {
@@ -66,7 +65,7 @@ bool acp_is_late(struct acp_shell *shell)
         clock_left_ms(shell->deadline_ns) != 0)
         return false;
     shell->reason = NACRE_REASON_DEADLINE;
-    shell->patience_ns = clock_deadline(END_MS);
+    shell->patience_ns = clock_deadline(ACP_END_MS);
     return true;
 }
 

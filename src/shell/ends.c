@@ -45,8 +45,8 @@ static void shorten_list(nacre_session *s)
 /* An outcome is due once the catalog has it; if it cannot be written now, it is tried again. */
 static void note_outcome(nacre_session *s, const nacre_id *id)
 {
-    int r = ends_shelve(s, id);
-    if ((r >= 0 || r == NACRE_ENOTFOUND) && registry_settle(s->registry, id))
+    int r = s->books ? ends_shelve(s, id) : 0;
+    if ((r >= 0 || r == NACRE_ENOTFOUND) && registry_settle(s->registry, id) && s->books)
         completion_ring(s);
 }
 

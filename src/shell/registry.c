@@ -215,13 +215,14 @@ static bool was_read(const struct shell *shell)
     return shell->end_seen && shell->read_to >= shell->end;
 }
 
-/* The oldest that is over; read ones first. */
+/* The oldest that is over; read ones first. While an outcome is on its way to the catalog somebody
+ * will settle it: one that had left by then would never be told. */
 static struct shell *next_to_leave(struct registry *r)
 {
     struct shell *unread = NULL;
     for (size_t i = 0; i < r->count; i++) {
         struct shell *shell = &r->shells[i];
-        if (!shell->background || shell->foreign || shell->life != SHELL_OVER)
+        if (!shell->background || shell->foreign || shell->awaited || shell->life != SHELL_OVER)
             continue;
         if (was_read(shell))
             return shell;

@@ -79,8 +79,8 @@ size_t registry_select(struct registry *r, registry_match_fn *match, const void 
 
 /*
  * Drops listed shells that are over until at most `listed` background shells are left: oldest
- * first, those that were read before those that were not, never one that is alive. Returns how
- * many were dropped, and stores those up to max.
+ * first, those that were read before those that were not, never one that is alive or awaited.
+ * Returns how many were dropped, and stores those up to max.
  */
 size_t registry_evict(struct registry *r, size_t listed, struct shell *ret_dropped, size_t max);
 

@@ -367,6 +367,22 @@ static void what_is_alive_never_leaves(void **state)
     registry_free(r);
 }
 
+/* Its outcome is not in the catalog yet, and who brings it there comes back to it. */
+static void what_is_awaited_never_leaves(void **state)
+{
+    struct registry *r = mixed();
+    struct shell awaited = {.id = id_of(7), .life = SHELL_OVER, .background = true};
+    struct shell dropped[8];
+    (void)state;
+    awaited.awaited = true;
+    assert_int_equal(registry_add(r, &awaited, false), 0);
+    check_dropped(dropped, registry_evict(r, 0, dropped, 8), (uint32_t[]){4, 6, 3, 5}, 4);
+    assert_true(has(r, 7));
+    assert_true(registry_settle(r, &awaited.id));
+    check_dropped(dropped, registry_evict(r, 0, dropped, 8), (uint32_t[]){7}, 1);
+    registry_free(r);
+}
+
 /* Half read is not read, and so is an end that nobody saw. */
 static void half_read_counts_as_unread(void **state)
 {
@@ -429,6 +445,7 @@ int main(void)
         cmocka_unit_test(to_add_it_again_changes_it),
         cmocka_unit_test(read_ones_leave_first_and_the_oldest_of_them),
         cmocka_unit_test(what_is_alive_never_leaves),
+        cmocka_unit_test(what_is_awaited_never_leaves),
         cmocka_unit_test(half_read_counts_as_unread),
         cmocka_unit_test(more_are_dropped_than_can_be_told),
         cmocka_unit_test(foreground_shells_are_not_counted),

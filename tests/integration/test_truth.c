@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -424,6 +425,56 @@ TEST(umask_limits_nice_and_directory)
     CHECK_STR(run.out, "0027\n");
     run_done(&run);
     CHECK_EQ_INT(027, umask(022));
+    close_session(s);
+}
+
+static const char *own_processors(void)
+{
+    char line[512];
+    FILE *file = fopen("/proc/self/status", "re");
+
+    CHECK(file);
+    while (fgets(line, sizeof(line), file) && strncmp(line, "Cpus_allowed:", 13) != 0)
+        ;
+    fclose(file);
+    return format("%s", line);
+}
+
+static void check_processors(nacre_session *s)
+{
+    nacre_command command = NACRE_COMMAND_INIT;
+
+    command.text = "grep Cpus_allowed: /proc/self/status; cat";
+    command.input = NACRE_STDIN_BYTES;
+    command.input_data = "all of it";
+    command.input_size = 9;
+    for (int i = 0; i < 3; i++) {
+        struct run run = run_command(s, &command);
+        CHECK_TEXT(run.out, format("%sall of it", own_processors()));
+        run_done(&run);
+    }
+}
+
+/* A keeper that was made ahead of time, for a host that was elsewhere, starts nothing: neither
+ * twice nor there. What it was given goes to another one. */
+TEST(processors)
+{
+    nacre_session *s = open_session();
+    cpu_set_t all, one;
+    int runs = 0;
+
+    CHECK_EQ_INT(0, sched_getaffinity(0, sizeof(all), &all));
+    if (CPU_COUNT(&all) == 1)
+        SKIP("there is one processor");
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    check_processors(s);
+    CHECK_EQ_INT(0, sched_setaffinity(0, sizeof(one), &one));
+    check_processors(s);
+    CHECK_EQ_INT(0, sched_setaffinity(0, sizeof(all), &all));
+    check_processors(s);
+    CHECK_OK(list_home(s, false, count_runs, &runs));
+    CHECK_EQ_INT(9, runs);
     close_session(s);
 }
 

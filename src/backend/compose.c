@@ -121,14 +121,13 @@ static uint32_t read_umask(void)
     return 022;
 }
 
-static void take_circumstances(struct spec_head *head)
+void compose_host(struct spec_host *ret_host)
 {
-    head->umask = read_umask();
-    head->nice = getpriority(PRIO_PROCESS, 0);
+    *ret_host = (struct spec_host){.umask = read_umask(), .nice = getpriority(PRIO_PROCESS, 0)};
     for (int i = 0; i < SPEC_LIMITS && i < (int)RLIM_NLIMITS; i++) {
         struct rlimit limit;
         if (getrlimit((__rlimit_resource_t)i, &limit) == 0)
-            head->limits[i] = (struct spec_limit){limit.rlim_cur, limit.rlim_max};
+            ret_host->limits[i] = (struct spec_limit){limit.rlim_cur, limit.rlim_max};
     }
 }
 
@@ -296,8 +295,6 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.owner_start = c->owner.start;
     head.successor = c->successor;
     head.paced = command->paced != 0;
-    if (!c->elsewhere)
-        take_circumstances(&head);
     buf_init(out, SPEC_MAX);
     l.error = buf_append(out, &head, sizeof head);
     put_command(&l, c, &head);

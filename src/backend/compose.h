@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "config/secrets.h"
+#include "run/spec.h"
 #include "sys/proc.h"
 
 /* What is known of the program that was looked at last. */
@@ -48,7 +49,10 @@ int compose_check(const nacre_command *command, nacre_error *err);
 /* The absolute path of the directory the command will run in, into a buffer of PATH_MAX. */
 int compose_cwd(const struct compose *c, char *ret_path, nacre_error *err);
 
-/* The bytes of the spec file. */
+/* How the calling thread stands now. */
+void compose_host(struct spec_host *ret_host);
+
+/* The bytes of the spec file, but for how the host stands: that is noted by whoever executes it. */
 int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, struct buf *out,
                  nacre_error *err);
 

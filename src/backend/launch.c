@@ -67,9 +67,8 @@ static int namespaces(struct launcher *l)
     return l->spaces_fd;
 }
 
-static void identify(struct launcher *l, struct identity *ret)
+static void identify(struct identity *ret)
 {
-    static const char *const places[] = {"mnt", "net", "user", "pid_for_children"};
     memset(ret, 0, sizeof *ret);
     ret->uid = getuid();
     ret->euid = geteuid();
@@ -80,21 +79,24 @@ static void identify(struct launcher *l, struct identity *ret)
     ret->seccomp = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
     struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
     syscall(SYS_capget, &version, ret->capabilities);
-    sched_getaffinity(0, sizeof ret->affinity, (cpu_set_t *)ret->affinity);
-    int spaces = namespaces(l);
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-        if (readlinkat(spaces, places[i], ret->places[i], sizeof ret->places[i]) < 0) {
-            /* The thread it was opened for is gone, and another has its number. */
-            close_fd(&l->spaces_fd);
-            ret->places[i][0] = '?';
-        }
-    struct stat st;
-    ret->root = stat("/", &st) == 0 ? st.st_ino : 0;
 }
 
-static bool same_identity(const struct identity *a, const struct identity *b)
+static void locate(struct launcher *l, struct place *ret)
 {
-    return memcmp(a, b, sizeof *a) == 0;
+    static const char *const names[] = {"mnt", "net", "user", "pid_for_children"};
+    struct stat st;
+    memset(ret, 0, sizeof *ret);
+    sched_getaffinity(0, sizeof ret->affinity, (cpu_set_t *)ret->affinity);
+    ret->root = stat("/", &st) == 0 ? st.st_ino : 0;
+    pthread_mutex_lock(&l->lock);
+    int spaces = namespaces(l);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (readlinkat(spaces, names[i], ret->spaces[i], sizeof ret->spaces[i]) < 0) {
+            /* The thread it was opened for is gone, and another has its number. */
+            close_fd(&l->spaces_fd);
+            ret->spaces[i][0] = '?';
+        }
+    pthread_mutex_unlock(&l->lock);
 }
 
 int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre_tier tier,
@@ -173,11 +175,12 @@ static int execute(const struct launcher *l, int sock)
     return spawn_orphan(l->files.keeper_fd, sock, "nacre-keeper", env);
 }
 
-static int launch(struct launcher *l, const struct identity *identity,
-                  struct launched *ret_launched, nacre_error *err)
+static int launch(struct launcher *l, struct launched *ret_launched, nacre_error *err)
 {
-    struct launched launched = {.identity = *identity, .word = -EBADF, .next = -EBADF};
+    struct launched launched = LAUNCHED_NONE;
     int pair[2];
+    identify(&launched.identity);
+    locate(l, &launched.place);
     int r = sock_pair(pair);
     if (r < 0)
         return err_sys(err, NACRE_ELIMIT, -r, "keeper", "cannot open a socket for a keeper");
@@ -221,7 +224,7 @@ static void note_ready(struct launcher *l, const struct wire_ready *ready, ssize
 }
 
 /* Says goodbye to a keeper that was not used and waits until it has cleaned up. */
-static void dismiss(struct launcher *l, struct launched *launched)
+void launcher_dismiss(struct launcher *l, struct launched *launched)
 {
     struct wire_ready ready;
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
@@ -295,10 +298,9 @@ static int await_ready(struct launcher *l, struct launched *launched, int wait_m
     return 0;
 }
 
-static bool take_warm(struct launcher *l, struct identity *ret_now, struct launched *ret_launched)
+static bool take_warm(struct launcher *l, struct launched *ret_launched)
 {
     pthread_mutex_lock(&l->lock);
-    identify(l, ret_now);
     bool have = l->have_warm;
     if (have)
         *ret_launched = l->warm;
@@ -307,26 +309,35 @@ static bool take_warm(struct launcher *l, struct identity *ret_now, struct launc
     return have;
 }
 
-int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error *err)
+/* What takes the warm one away, or makes it another's, is no reason to refuse a new one. */
+bool launcher_take_warm(struct launcher *l, struct launched *ret_launched)
+{
+    struct identity now;
+    if (!take_warm(l, ret_launched))
+        return false;
+    identify(&now);
+    if (memcmp(&now, &ret_launched->identity, sizeof now) != 0) {
+        launcher_dismiss(l, ret_launched);
+        return false;
+    }
+    hurry(ret_launched);
+    if (await_ready(l, ret_launched, WARM_MS, NULL) == 0)
+        return true;
+    launched_drop(ret_launched);
+    return false;
+}
+
+bool launcher_is_here(struct launcher *l, const struct launched *launched)
+{
+    struct place now;
+    locate(l, &now);
+    return memcmp(&now, &launched->place, sizeof now) == 0;
+}
+
+int launcher_take_new(struct launcher *l, struct launched *ret_launched, nacre_error *err)
 {
     struct launched launched;
-    struct identity now;
-    if (take_warm(l, &now, &launched)) {
-        bool usable = same_identity(&now, &launched.identity);
-        if (usable)
-            hurry(&launched);
-        if (usable && await_ready(l, &launched, WARM_MS, NULL) == 0) {
-            *ret_launched = launched;
-            return 0;
-        }
-        /* Something took the warm one away, or it is not what we are any more: that is no reason
-         * to refuse a new one. */
-        if (usable)
-            launched_drop(&launched);
-        else
-            dismiss(l, &launched);
-    }
-    int r = launch(l, &now, &launched, err);
+    int r = launch(l, &launched, err);
     if (r < 0)
         return r;
     r = await_ready(l, &launched, READY_MS, err);
@@ -357,7 +368,8 @@ void launcher_keep(struct launcher *l, struct launched *of)
                                  .word = -EBADF,
                                  .next = -EBADF,
                                  .maker = of->keeper,
-                                 .identity = of->identity};
+                                 .identity = of->identity,
+                                 .place = of->place};
     pthread_mutex_lock(&l->lock);
     bool room = !l->have_warm && l->line[1] >= 0;
     if (room) {
@@ -390,10 +402,9 @@ void launcher_reap(struct launcher *l, int wait_ms)
 
 void launcher_end_session(struct launcher *l)
 {
-    struct identity now;
     struct launched launched;
-    if (take_warm(l, &now, &launched))
-        dismiss(l, &launched);
+    if (take_warm(l, &launched))
+        launcher_dismiss(l, &launched);
     pthread_mutex_lock(&l->lock);
     close_fd(&l->line[1]);
     pthread_mutex_unlock(&l->lock);

@@ -7,6 +7,7 @@
 #ifndef NACRE_BACKEND_LAUNCH_H
 #define NACRE_BACKEND_LAUNCH_H
 
+#include <errno.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/record.h>
@@ -19,7 +20,10 @@
 
 struct launcher;
 
-/* What a keeper inherits and a spec cannot carry: if it changed, a warm keeper is of no use. */
+/*
+ * What a keeper inherits and a spec cannot carry: if it changed, a warm keeper is of no use. Both
+ * are compared as bytes.
+ */
 struct identity {
     uid_t uid, euid;
     gid_t gid, egid;
@@ -27,10 +31,13 @@ struct identity {
     gid_t groups[32];
     int no_new_privs;
     int seccomp;
-    int pad; /* compared as bytes */
+    int pad;
     uint32_t capabilities[6];
+};
+
+struct place {
     unsigned char affinity[128];
-    char places[4][24]; /* namespaces, as the kernel names them */
+    char spaces[4][24]; /* namespaces, as the kernel names them */
     ino_t root;
 };
 
@@ -44,7 +51,13 @@ struct launched {
     int word; /* tells what becomes of the start (struct wire_started); once it is ready */
     int next; /* the socket of the keeper after it; likewise, if a descriptor was left */
     struct identity identity;
+    struct place place;
 };
+
+#define LAUNCHED_NONE                                  \
+    {                                                  \
+        .sock = -EBADF, .word = -EBADF, .next = -EBADF \
+    }
 
 /* Nothing is started yet. runs_fd is borrowed; keeper may be NULL. */
 int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre_tier tier,
@@ -54,8 +67,18 @@ int launcher_new(int runs_fd, const nacre_id *session, const char *keeper, nacre
 void launcher_end_session(struct launcher *l);
 void launcher_free(struct launcher *l);
 
-/* Hands out a keeper that is ready: the warm one, or a new one. Thread-safe. */
-int launcher_take(struct launcher *l, struct launched *ret_launched, nacre_error *err);
+/*
+ * Hands out a keeper that is ready: the warm one, if there is one for who the calling thread is, or
+ * a new one. Thread-safe. The warm one is of use only if the thread has not moved since.
+ */
+bool launcher_take_warm(struct launcher *l, struct launched *ret_launched);
+int launcher_take_new(struct launcher *l, struct launched *ret_launched, nacre_error *err);
+
+/* Whether the calling thread is where that keeper was made. */
+bool launcher_is_here(struct launcher *l, const struct launched *launched);
+
+/* A keeper that was not used; returns when it has cleaned up. */
+void launcher_dismiss(struct launcher *l, struct launched *launched);
 
 /* Our end of the session's line to its keepers (run/wire.h): readable when one has ended. */
 int launcher_line(const struct launcher *l);

@@ -68,6 +68,15 @@ static int send_go(const struct launched *launched, const struct buf *spec, int 
     return sock_send(launched->sock, &go, size, fds, count, 0);
 }
 
+static int send_sure(const struct launched *launched)
+{
+    struct wire_sure sure = {.head = client_head(WIRE_SURE)};
+    compose_host(&sure.host);
+    int r = sock_send(launched->sock, &sure, sizeof sure, NULL, 0, 0);
+    /* What could not be started ended before it heard this, and left a word. */
+    return r == -EPIPE || r == -ECONNRESET ? 0 : r;
+}
+
 /* The keeper vanished at the start: what became of the run is found out like of any other. */
 static int find_out(struct local *l, const nacre_id *id)
 {
@@ -139,9 +148,13 @@ static int await_started(struct local *l, struct launched *launched, const struc
     return start_error(&started, spec, err);
 }
 
-/* Everything between a ready keeper and a running command. */
-static int start_on(struct local *l, struct launched *launched, struct compose *c, const char *cwd,
-                    int input, struct buf *spec, nacre_error *err)
+/*
+ * Everything between a ready keeper and a running command. What takes a while to find out about the
+ * host is found out when the child is already waking up. 1 = that keeper is of no use to this host
+ * any more; nothing was started.
+ */
+static int start_on(struct local *l, struct launched *launched, bool warm, struct compose *c,
+                    const char *cwd, int input, struct buf *spec, nacre_error *err)
 {
     char run_path[PATH_MAX + NACRE_ID_DIGITS + 8];
     snprintf(run_path, sizeof run_path, "%s/runs/%s", l->home.path,
@@ -152,9 +165,27 @@ static int start_on(struct local *l, struct launched *launched, struct compose *
     if (r < 0)
         return r;
     int e = send_go(launched, spec, input);
+    if (e == 0 && warm && !launcher_is_here(l->launcher, launched))
+        return 1;
+    if (e == 0)
+        e = send_sure(launched);
     if (e < 0)
         return err_sys(err, NACRE_EBACKEND, -e, "keeper", "cannot talk to the keeper");
     return await_started(l, launched, spec, err);
+}
+
+static int start_somewhere(struct local *l, struct launched *launched, struct compose *c,
+                           const char *cwd, int input, struct buf *spec, nacre_error *err)
+{
+    if (launcher_take_warm(l->launcher, launched)) {
+        int r = start_on(l, launched, true, c, cwd, input, spec, err);
+        if (r <= 0)
+            return r;
+        launcher_dismiss(l->launcher, launched);
+        buf_done(spec);
+    }
+    int r = launcher_take_new(l->launcher, launched, err);
+    return r < 0 ? r : start_on(l, launched, false, c, cwd, input, spec, err);
 }
 
 int local_create(void *self, const nacre_command *command, nacre_id *ret_id,
@@ -182,13 +213,11 @@ int local_create(void *self, const nacre_command *command, nacre_id *ret_id,
         r = compose_input(command, &input, err);
     if (r == 0)
         r = local_open_for_starting(l, err);
-    struct launched launched;
-    if (r == 0)
-        r = launcher_take(l->launcher, &launched, err);
     if (r < 0)
         return r;
+    struct launched launched = LAUNCHED_NONE;
     cleanup_buf struct buf spec = {0};
-    r = start_on(l, &launched, &c, cwd, input, &spec, err);
+    r = start_somewhere(l, &launched, &c, cwd, input, &spec, err);
     if (r == 0 && command->lifetime == NACRE_LIFE_SESSION)
         local_remember(l, &launched.id, command->grace_ms);
     launcher_reap(l->launcher, 0);

@@ -7,6 +7,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@
 #define ENTRY_SPACE   4096                /* longer ones do without the preload */
 #define POINTERS      512
 #define EXTRA_ENTRIES 8
+#define SURE_TRIES    32
 
 /* Everything a start needs in memory, in one place, so that it can be given back afterwards. */
 static struct {
@@ -244,6 +246,28 @@ static struct start_result hear(struct keeper *k)
     return r < 0 ? failed(STAGE_EXEC, -r) : (struct start_result){.heard = true};
 }
 
+/*
+ * What the library finds out after the go. It is there by now or in a moment, and to sleep would
+ * take longer than that moment; but the library may be waiting for this very processor.
+ */
+static bool hear_sure(struct keeper *k)
+{
+    struct wire_sure sure;
+    ssize_t n = -EAGAIN;
+    for (int i = 0; i < SURE_TRIES && n == -EAGAIN; i++) {
+        n = sock_recv(k->launch_fd, &sure, sizeof sure, NULL, 0, MSG_DONTWAIT);
+        if (n == -EAGAIN)
+            sched_yield();
+    }
+    if (n == -EAGAIN)
+        n = sock_recv(k->launch_fd, &sure, sizeof sure, NULL, 0, 0);
+    if (n != sizeof sure || sure.head.type != WIRE_SURE)
+        return false;
+    spec_note_host((struct spec_head *)plan.spec.head, &sure.host);
+    k->spec = *plan.spec.head;
+    return true;
+}
+
 /* Tells the library. */
 static void say(enum wire_stage stage, int error)
 {
@@ -320,12 +344,16 @@ static void let_through(const struct keeper *k)
         give_up(k, STAGE_EXEC, errno);
 }
 
-static void prepare(const struct keeper *k)
+static void prepare(struct keeper *k)
 {
     if (chdir(plan.cwd) < 0)
         give_up(k, STAGE_CHDIR, errno);
+    if (!hear_sure(k)) {
+        *k->result = (struct start_result){0};
+        sys_exit(127);
+    }
     take_over(k);
-    let_through(k);
+    let_through(k); /* last: a long text takes the number of the socket */
 }
 
 /* The command may end its keeper at once, so what begins is written down before. The run has its

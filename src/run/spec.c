@@ -96,6 +96,14 @@ int spec_check(const void *data, size_t size)
     return r < 0 ? r : strings_fit(bytes, size, head->env, head->envc);
 }
 
+void spec_note_host(struct spec_head *head, const struct spec_host *host)
+{
+    head->umask = host->umask;
+    head->nice = host->nice;
+    memcpy(head->limits, host->limits, sizeof head->limits);
+    spec_head_seal(head);
+}
+
 int spec_map(int fd, struct spec *ret_spec)
 {
     struct stat st;
@@ -104,7 +112,7 @@ int spec_map(int fd, struct spec *ret_spec)
     size_t size = (size_t)st.st_size;
     if (size < sizeof(struct spec_head) || size > UINT32_MAX)
         return -EBADMSG;
-    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED)
         return -errno;
     int r = spec_check(map, size);

@@ -35,6 +35,13 @@ struct spec_limit {
     uint64_t hard;
 };
 
+/* How the host stands when it starts something. */
+struct spec_host {
+    uint32_t umask;
+    int32_t nice;
+    struct spec_limit limits[SPEC_LIMITS];
+};
+
 struct spec_head {
     uint8_t magic[8];
     uint32_t format;
@@ -84,8 +91,9 @@ struct spec {
 
 void spec_head_init(struct spec_head *head);
 
-/* Sets the checksum; the head is final after this. */
+/* Sets the checksum; the head is final after this, unless the host is noted. */
 void spec_head_seal(struct spec_head *head);
+void spec_note_host(struct spec_head *head, const struct spec_host *host);
 
 /* Maps a spec file, privately. -EBADMSG if anything in it does not hold. */
 int spec_map(int fd, struct spec *ret_spec);

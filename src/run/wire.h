@@ -9,6 +9,7 @@
 #include <nacre/id.h>
 #include <stdint.h>
 
+#include "run/spec.h"
 #include "run/state.h"
 
 #define WIRE_INPUT_MAX 4096
@@ -31,7 +32,8 @@ enum wire_type {
     WIRE_INPUT_DONE = 11, /* keeper: the command's pipe took it, or why not */
     WIRE_SEEN = 12,       /* library, of a paced run: read up to here */
     WIRE_CHANGE = 13,     /* library: what the run is to its session. Answered by WIRE_ACK */
-    WIRE_SIGNAL = 14      /* library: to the command's process group. Answered by WIRE_INPUT_DONE */
+    WIRE_SIGNAL = 14,     /* library: to the command's process group. Answered by WIRE_INPUT_DONE */
+    WIRE_SURE = 15 /* library, after GO: the keeper is still like its host, which is like this */
 };
 
 /*
@@ -89,6 +91,12 @@ struct wire_go {
     uint32_t has_input;
     uint32_t size;            /* of the spec */
     char spec[WIRE_SPEC_MAX]; /* cut to size; empty if it came as a descriptor */
+};
+
+/* What the library finds out while the child wakes up and gets ready; before it nothing begins. */
+struct wire_sure {
+    struct wire_head head;
+    struct spec_host host;
 };
 
 /*

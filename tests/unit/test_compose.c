@@ -310,24 +310,19 @@ static void the_hosts_circumstances(void *data)
 {
     if (*(const bool *)data)
         hide_shared_memory();
-    nacre_command command = text_command("true");
     struct rlimit limit = {.rlim_cur = 111, .rlim_max = 222};
+    struct spec_host host;
     umask(0137);
     setpriority(PRIO_PROCESS, 0, 7);
     EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    struct compose c = {
-        .command = &command, .shells = &shells, .session = &session, .run_path = ""};
-    struct buf buf;
-    EXPECT(compose_spec(&c, &id, "/", &buf, NULL) == 0);
-    const struct spec_head *head = (const void *)buf.data;
-    EXPECT(head->umask == 0137);
-    EXPECT(head->nice == 7);
-    EXPECT(head->limits[RLIMIT_NOFILE].soft == 111 && head->limits[RLIMIT_NOFILE].hard == 222);
+    compose_host(&host);
+    EXPECT(host.umask == 0137);
+    EXPECT(host.nice == 7);
+    EXPECT(host.limits[RLIMIT_NOFILE].soft == 111 && host.limits[RLIMIT_NOFILE].hard == 222);
     EXPECT(getrlimit(RLIMIT_STACK, &limit) == 0);
-    EXPECT(head->limits[RLIMIT_STACK].soft == limit.rlim_cur);
+    EXPECT(host.limits[RLIMIT_STACK].soft == limit.rlim_cur);
     /* Looking changed nothing. */
     EXPECT(umask(0) == 0137);
-    buf_done(&buf);
 }
 
 static void circumstances(void **state)

@@ -12,7 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/compose.h"
+#include "backend/launch.h"
 #include "run/state.h"
+#include "run/wire.h"
+#include "sys/sock.h"
 
 /* The directory of the keeper in use: a build folder. */
 static const char *build_folder(void)
@@ -394,4 +398,74 @@ TEST(keeper_has_nothing_of_the_host)
     }
     close(extra);
     close_session(s);
+}
+
+/* -- Not before it is sure ------------------------------------------------------------------- */
+
+/* Whether a child of it has gone to where its command is to run. */
+static bool child_is_in(pid_t keeper, const char *directory)
+{
+    char children[64] = "", link[PATH_MAX] = "";
+    FILE *file = fopen(format("/proc/%d/task/%d/children", (int)keeper, (int)keeper), "re");
+
+    CHECK(file);
+    if (!fgets(children, sizeof(children), file))
+        children[0] = 0;
+    fclose(file);
+    return readlink(format("/proc/%d/cwd", atoi(children)), link, sizeof(link) - 1) > 0 &&
+           strcmp(link, directory) == 0;
+}
+
+static void send_go(const struct launched *launched, const nacre_id *session, const char *text,
+                    const char *cwd)
+{
+    static struct compose_shells shells = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    nacre_command command = NACRE_COMMAND_INIT;
+    struct compose c = {.command = &command,
+                        .shells = &shells,
+                        .session = session,
+                        .run_path = run_path(&launched->id, "")};
+    struct wire_go go = {.head = {.type = WIRE_GO, .format = RUN_FORMAT}};
+    cleanup_buf struct buf spec = {0};
+
+    command.text = text;
+    CHECK_OK(compose_spec(&c, &launched->id, cwd, &spec, ERR));
+    CHECK(spec.len <= sizeof(go.spec));
+    go.size = (uint32_t)spec.len;
+    memcpy(go.spec, spec.data, spec.len);
+    CHECK_OK(sock_send(launched->sock, &go, offsetof(struct wire_go, spec) + spec.len, NULL, 0, 0));
+}
+
+/* The child is ready to become the command. Who told it so turns out not to be what the keeper was
+ * made for, or dies. */
+TEST(begins_nothing_before_it_is_sure)
+{
+    const char *cwd = format("%s/work", test_base());
+    const char *runs = format("%s/runs", test_home());
+    nacre_id session = {{1, 2, 3}};
+    struct launcher *launcher;
+
+    CHECK(mkdir(test_home(), 0700) == 0 && mkdir(runs, 0700) == 0);
+    int fd = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_OK(fd);
+    CHECK_OK(
+        launcher_new(fd, &session, getenv("NACRE_KEEPER"), NACRE_TIER_SUBREAPER, &launcher, ERR));
+    for (int i = 0; i < 2; i++) {
+        struct launched launched = LAUNCHED_NONE;
+        CHECK_OK(launcher_take_new(launcher, &launched, ERR));
+        struct process keeper = process_of(launched.keeper.pid);
+        send_go(&launched, &session, "touch begun", cwd);
+        CHECK(AWAIT(child_is_in(keeper.pid, cwd), 2000));
+        if (i == 0)
+            launcher_dismiss(launcher, &launched);
+        else
+            launched_drop(&launched);
+        CHECK(AWAIT(!process_alive(keeper), 2000));
+        CHECK(access("begun", F_OK) < 0);
+        CHECK(access(run_path(&launched.id, ""), F_OK) < 0);
+    }
+    launcher_end_session(launcher);
+    launcher_reap(launcher, 0);
+    launcher_free(launcher);
+    close(fd);
 }

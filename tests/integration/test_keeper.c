@@ -356,7 +356,8 @@ TEST(nothing_of_a_run_stays)
         run_done(&run);
     }
     pid_t keeper = idle_keeper(s);
-    CHECK_EQ_INT(before, count_descriptors(keeper));
+    /* The timer that would have woken it may be there a moment longer. */
+    CHECK(AWAIT(count_descriptors(keeper) <= before, 2000));
     if (!sanitized())
         CHECK_RANGE(1, memory_kb(keeper, "Anonymous:"), 128);
     CHECK(AWAIT(count_keepers() <= 3, 3000));

@@ -351,7 +351,10 @@ static int refresh_op(struct catalog *c, void *arg)
 {
     struct refreshing *refreshing = arg;
     cleanup_close int runs_fd = db_open_runs(c);
-    int r = runs_fd < 0 ? NACRE_ENOTFOUND : take_run(c, runs_fd, refreshing->id);
+    /* What cannot be looked at now is not gone: it keeps its row, and what is owed of it. */
+    int r = runs_fd == -ENOENT ? NACRE_ENOTFOUND
+            : runs_fd < 0      ? NACRE_EIO
+                               : take_run(c, runs_fd, refreshing->id);
     refreshing->result = r < 0 ? r : 0;
     if (r == NACRE_ENOTFOUND)
         return runs_remove(c, (void *)refreshing->id);

@@ -371,6 +371,26 @@ static void what_directories_owe(void **state)
     assert_int_equal(catalog_offer(c, &runs_session, runs, repeated, 4, NULL), 0);
 }
 
+/* A file where the directories were stands for whatever keeps them from being looked at. */
+static void what_cannot_be_looked_at_is_still_owed(void **state)
+{
+    (void)state;
+    cleanup_home struct home_dir home = home_make();
+    nacre_id one = id_of(RUN, 1), runs[4];
+    bool repeated[4];
+    char path[PATH_MAX + 16], aside[PATH_MAX + 16];
+    close(rundir_make(home.runs, &one, NACRE_EXITED, NACRE_TREE_EMPTY, true));
+    cleanup_catalog struct catalog *c = catalog_at(home.path, true);
+    snprintf(path, sizeof path, "%s/runs", home.path);
+    snprintf(aside, sizeof aside, "%s/aside", home.path);
+    assert_int_equal(rename(path, aside), 0);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    assert_int_equal(catalog_refresh(c, &one, NULL), NACRE_EIO);
+    assert_int_equal(catalog_offer(c, &runs_session, runs, repeated, 4, NULL), 1);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rename(aside, path), 0);
+}
+
 static void new_and_gone_runs_are_taken_in(void **state)
 {
     (void)state;
@@ -745,6 +765,7 @@ int main(void)
         cmocka_unit_test(a_file_that_appears_is_used),
         cmocka_unit_test(what_directories_say),
         cmocka_unit_test(what_directories_owe),
+        cmocka_unit_test(what_cannot_be_looked_at_is_still_owed),
         cmocka_unit_test(new_and_gone_runs_are_taken_in),
         cmocka_unit_test(rebuilt_over_what_is_there),
         cmocka_unit_test(one_run_refreshed),

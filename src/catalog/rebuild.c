@@ -232,40 +232,15 @@ static int ids_missing(const struct ids *here, const struct ids *there, struct i
 }
 
 struct changes {
+    struct ids rows;
     struct ids directories;
     struct ids fresh;
     struct ids gone;
 };
 
-static int find_changes(struct catalog *c, void *arg)
-{
-    struct changes *changes = arg;
-    cleanup_ids struct ids rows = {0};
-    changes->fresh.count = changes->gone.count = 0;
-    int rc = ids_of_rows(c, &rows);
-    if (rc == 0)
-        rc = ids_missing(&changes->directories, &rows, &changes->fresh);
-    if (rc == 0)
-        rc = ids_missing(&rows, &changes->directories, &changes->gone);
-    return rc;
-}
-
-static int take_changes(struct catalog *c, void *arg)
-{
-    struct changes *changes = arg;
-    cleanup_close int runs_fd = db_open_runs(c);
-    int rc = find_changes(c, changes);
-    for (size_t i = 0; rc == 0 && i < changes->gone.count; i++)
-        rc = runs_remove(c, &changes->gone.items[i]);
-    for (size_t i = 0; rc == 0 && i < changes->fresh.count; i++) {
-        int r = take_run(c, runs_fd, &changes->fresh.items[i]);
-        rc = MAX(r, 0); /* a damaged one is passed over */
-    }
-    return rc;
-}
-
 static void changes_done(struct changes *changes)
 {
+    ids_done(&changes->rows);
     ids_done(&changes->directories);
     ids_done(&changes->fresh);
     ids_done(&changes->gone);
@@ -273,14 +248,48 @@ static void changes_done(struct changes *changes)
 
 #define cleanup_changes __attribute__((cleanup(changes_done)))
 
+static int note_rows(struct catalog *c, void *arg)
+{
+    struct changes *changes = arg;
+    changes->rows.count = 0;
+    return ids_of_rows(c, &changes->rows);
+}
+
+static int compare(struct changes *changes, nacre_error *err)
+{
+    if (ids_missing(&changes->directories, &changes->rows, &changes->fresh) != 0 ||
+        ids_missing(&changes->rows, &changes->directories, &changes->gone) != 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    return 0;
+}
+
+/* The rows first: a run that starts in between has a directory before it has a row, and would be
+ * taken for gone. What is gone never comes back. */
 static int look_for_changes(struct catalog *c, struct changes *changes, nacre_error *err)
 {
+    int r = db_read(c, note_rows, changes, err);
+    if (r < 0)
+        return r;
     cleanup_close int runs_fd = db_open_runs(c);
     if (runs_fd < 0 && runs_fd != -ENOENT)
         return err_sys(err, NACRE_EIO, -runs_fd, "runs", "cannot open the directory of runs");
     if (ids_of_directories(runs_fd, &changes->directories) != 0)
         return err_set(err, NACRE_EIO, "cannot read the directory of runs");
-    return db_read(c, find_changes, changes, err);
+    return compare(changes, err);
+}
+
+static int take_changes(struct catalog *c, void *arg)
+{
+    const struct changes *changes = arg;
+    cleanup_close int runs_fd = db_open_runs(c);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < changes->gone.count; i++)
+        rc = runs_remove(c, &changes->gone.items[i]);
+    for (size_t i = 0; rc == 0 && i < changes->fresh.count; i++) {
+        int r = take_run(c, runs_fd, &changes->fresh.items[i]);
+        rc = MAX(r, 0); /* a damaged one is passed over */
+    }
+    return rc;
 }
 
 int catalog_sync(struct catalog *c, nacre_error *err)

@@ -290,6 +290,72 @@ static void threads_share_a_handle(void **state)
     assert_int_equal(count_runs(c, NULL), 4 * ROWS);
 }
 
+/* Some make runs known and read them, one compares rows with directories all the time. */
+struct comparing {
+    struct catalog *c;
+    _Atomic(bool) over;
+    int failures;
+};
+
+static void *compare_in_thread(void *data)
+{
+    struct comparing *comparing = data;
+    while (!comparing->over)
+        comparing->failures += catalog_sync(comparing->c, NULL) != 0;
+    return NULL;
+}
+
+struct starting {
+    struct catalog *c;
+    int runs_fd;
+    uint32_t number;
+    int failures;
+};
+
+static void *start_in_thread(void *data)
+{
+    struct starting *starting = data;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        nacre_id id = id_of(RUN, starting->number * ROWS + i);
+        close(rundir_make(starting->runs_fd, &id, NACRE_EXITED, NACRE_TREE_EMPTY, true));
+        starting->failures += catalog_refresh(starting->c, &id, NULL) != 0;
+        starting->failures += catalog_set_read(starting->c, &id, 1, NULL) != 0;
+    }
+    return NULL;
+}
+
+static int count_read(const struct catalog_run *run, void *userdata)
+{
+    *(int *)userdata += run->read_to == 1;
+    return 0;
+}
+
+/* A row that went and came back would have lost how far it was read. */
+static void what_starts_meanwhile_is_not_gone(void **state)
+{
+    (void)state;
+    cleanup_home struct home_dir home = home_make();
+    cleanup_catalog struct catalog *c = catalog_at(home.path, true);
+    struct comparing comparing = {.c = c};
+    struct starting starting[4];
+    int count = 0;
+    pthread_t comparer, starters[4];
+    assert_int_equal(pthread_create(&comparer, NULL, compare_in_thread, &comparing), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        starting[i] = (struct starting){.c = c, .runs_fd = home.runs, .number = i};
+        assert_int_equal(pthread_create(&starters[i], NULL, start_in_thread, &starting[i]), 0);
+    }
+    for (int i = 0; i < 4; i++)
+        pthread_join(starters[i], NULL);
+    comparing.over = true;
+    pthread_join(comparer, NULL);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(starting[i].failures, 0);
+    assert_int_equal(comparing.failures, 0);
+    assert_int_equal(catalog_each_run(c, NULL, count_read, &count, NULL), 0);
+    assert_int_equal(count, 4 * ROWS);
+}
+
 /* -- In the way ----------------------------------------------------------------------------------
  */
 
@@ -372,6 +438,7 @@ int main(void)
         cmocka_unit_test(each_completion_has_one_owner),
         cmocka_unit_test(each_completion_is_offered_once),
         cmocka_unit_test(threads_share_a_handle),
+        cmocka_unit_test(what_starts_meanwhile_is_not_gone),
         cmocka_unit_test(a_busy_catalog_is_said_and_nothing_changed),
         cmocka_unit_test(a_forked_child_leaves_it_alone),
     };

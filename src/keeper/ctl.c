@@ -179,6 +179,9 @@ void ctl_feed(struct keeper *k)
 
 void ctl_close_input(struct keeper *k)
 {
+    /* What the command did not get is closed when nobody waits for its exit any more. */
+    if (k->spec.input != NACRE_STDIN_PIPE)
+        return;
     loop_close(k, &k->in_fd);
     ctl_feed(k);
 }

@@ -90,6 +90,7 @@ static int begin(void **state)
     fcntl(ends[1], F_SETPIPE_SZ, 4096);
     stdin_reader = ends[0];
     k.in_fd = ends[1];
+    k.spec.input = NACRE_STDIN_PIPE;
     k.owner_line = -EBADF;
     published = 0;
     return 0;

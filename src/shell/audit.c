@@ -84,7 +84,7 @@ static void put_text(json_t *line, const char *key, const char *text)
 {
     cleanup_buf struct buf clean;
     buf_init(&clean, TEXT_MAX * 3);
-    size_t size = strnlen(text, TEXT_MAX);
+    size_t size = MIN(strlen(text), (size_t)TEXT_MAX);
     if (utf8_clean(&clean, text, size) == 0)
         json_object_set_new(line, key, json_string(clean.data ? clean.data : ""));
 }

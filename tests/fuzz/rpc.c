@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "acp/lines.h"
 #include "rpc/message.h"
 #include "rpc/reader.h"
 #include "view/utf8.h"
@@ -64,6 +65,34 @@ static void check_stream(const uint8_t *data, size_t size)
     close(fds[1]);
 }
 
+/* What is only passed on: all lines and the rest are the stream, byte by byte. */
+static void check_lines(const uint8_t *data, size_t size)
+{
+    int fds[2];
+    struct acp_lines lines;
+    const char *line;
+    size_t length, seen = 0;
+    size_t step = size > 0 ? data[size - 1] % 64 + 1u : 1;
+    MUST(pipe2(fds, O_CLOEXEC) == 0);
+    acp_lines_init(&lines, fds[0]);
+    for (size_t at = 0; at < size; at += step) {
+        size_t n = size - at < step ? size - at : step;
+        MUST(write(fds[1], data + at, n) == (ssize_t)n);
+        MUST(acp_lines_fill(&lines) == (int)n);
+        while (acp_lines_next(&lines, &line, &length)) {
+            MUST(seen + length < at + n && memcmp(data + seen, line, length) == 0);
+            MUST(!memchr(line, '\n', length) && data[seen + length] == '\n');
+            seen += length + 1;
+        }
+    }
+    length = acp_lines_rest(&lines, &line);
+    MUST(seen + length == size && !memchr(line, '\n', length));
+    MUST(length == 0 || memcmp(data + seen, line, length) == 0);
+    acp_lines_done(&lines);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void check_string(const char *text, size_t size)
 {
     struct buf clean, b;
@@ -82,6 +111,7 @@ static void check_string(const char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check_stream(data, size);
+    check_lines(data, size);
     check_string((const char *)data, size);
     return 0;
 }

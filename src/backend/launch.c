@@ -249,15 +249,15 @@ static ssize_t receive_ready(struct launched *launched, struct wire_ready *ret_r
     return n;
 }
 
-/* Its maker has other things to do first, unless somebody waits. One that was executed must not
- * hear this: what it leaves unread would come before its last word. Whoever may stop a keeper may
- * stop it before it made the next one; to wake one that is awake does no harm. */
+/* Its maker has other things to do first, unless somebody waits. One that was executed has no maker
+ * and must not hear this: what it leaves unread would come before its last word. Whoever may stop a
+ * keeper may stop it before it made the next one; to wake one that is awake does no harm. */
 static void hurry(const struct launched *launched)
 {
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
-    if (poll(&poller, 1, 0) != 0)
-        return;
     struct wire_head word = {.type = WIRE_HURRY, .format = RUN_FORMAT};
+    if (launched->maker.pid <= 0)
+        return;
     sock_send(launched->sock, &word, sizeof word, NULL, 0, MSG_DONTWAIT);
     if (poll(&poller, 1, MAKER_MS) == 0)
         proc_kill(&launched->maker, SIGCONT);
@@ -270,6 +270,8 @@ static int await_ready(struct launcher *l, struct launched *launched, int wait_m
     struct pollfd poller = {.fd = launched->sock, .events = POLLIN};
     int64_t deadline = clock_deadline(wait_ms);
     ssize_t got = receive_ready(launched, &ready);
+    if (got == -EAGAIN)
+        hurry(launched);
     while (got == -EAGAIN && clock_left_ms(deadline) != 0) {
         poll(&poller, 1, clock_left_ms(deadline));
         got = receive_ready(launched, &ready);
@@ -320,7 +322,6 @@ bool launcher_take_warm(struct launcher *l, struct launched *ret_launched)
         launcher_dismiss(l, ret_launched);
         return false;
     }
-    hurry(ret_launched);
     if (await_ready(l, ret_launched, WARM_MS, NULL) == 0)
         return true;
     launched_drop(ret_launched);

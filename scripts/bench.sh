@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every benchmark of a build folder, one after another. The servers of others that some compare
-# with are installed first, into bench/servers.
+# Runs every benchmark of a build folder, one after another, each in a home of its own: what one has
+# left there is nothing for the next to find. The servers of others that some compare with are
+# installed first, into bench/servers.
 # usage: bench.sh BUILD
 set -eu
 cd "$(dirname "$0")/.."
@@ -9,7 +10,11 @@ cd "$(dirname "$0")/.."
 build=$(realpath "$1")
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
-export NACRE_HOME=$home/nacre NACRE_KEEPER=$build/nacre-keeper NACRE_BUILD=$build
+export NACRE_KEEPER=$build/nacre-keeper NACRE_BUILD=$build
+
+bench() {
+    NACRE_HOME=$home/${1##*/} "$1"
+}
 
 install_from_npm bench/servers >/dev/null
 export NACRE_BENCH_NODE=$node NACRE_BENCH_SERVERS=$PWD/bench/servers HOME=$home
@@ -22,7 +27,7 @@ if [ ${#programs[@]} -eq 0 ]; then
     echo "there is no benchmark in $build/bench" >&2
     exit 1
 fi
-"$build/bench/start"
+bench "$build/bench/start"
 for program in "${programs[@]}"; do
-    [ "$program" = "$build/bench/start" ] || "$program"
+    [ "$program" = "$build/bench/start" ] || bench "$program"
 done

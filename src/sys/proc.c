@@ -362,18 +362,27 @@ static void add_port(struct ports *ports, uint16_t port)
         ports->found[ports->count++] = port;
 }
 
-static int compare_descriptor(const char *name, void *userdata)
+/* The inode of the socket that a descriptor is; 0 if it is none. */
+static unsigned long socket_inode(int fds, const char *name)
 {
-    struct ports *ports = userdata;
     char target[64];
-    ssize_t n = readlinkat(ports->fds, name, target, sizeof target - 1);
+    ssize_t n = readlinkat(fds, name, target, sizeof target - 1);
     if (n <= 0)
         return 0;
     target[n] = '\0';
-    if (strncmp(target, "socket:[", 8) != 0)
-        return 0;
-    unsigned long inode = (unsigned long)fd_parse_number(target + 8);
-    for (size_t i = 0; i < ports->listening_count; i++)
+    return strncmp(target, "socket:[", 8) == 0 ? amount(target + 8) : 0;
+}
+
+static int is_socket(const char *name, void *userdata)
+{
+    return socket_inode(*(int *)userdata, name) != 0;
+}
+
+static int compare_descriptor(const char *name, void *userdata)
+{
+    struct ports *ports = userdata;
+    unsigned long inode = socket_inode(ports->fds, name);
+    for (size_t i = 0; i < ports->listening_count && inode != 0; i++)
         if (ports->listening[i].inode == inode)
             add_port(ports, ports->listening[i].port);
     return 0;
@@ -403,12 +412,16 @@ static void note_socket(const char *line, void *userdata)
         compare_portion(ports);
 }
 
+/* Reading the tables walks all of the kernel's hash tables, which takes milliseconds; most
+ * processes have no socket at all. */
 size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max)
 {
     static const char *const files[] = {"net/tcp", "net/tcp6"};
     cleanup_close int fds = open_proc(pid, "fd", O_RDONLY | O_DIRECTORY);
     struct ports ports = {.fds = fds, .found = ret_ports, .max = max};
-    for (size_t i = 0; i < ARRAY_SIZE(files) && fds >= 0; i++) {
+    if (fds < 0 || fd_walk(fds, is_socket, &fds) <= 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
         cleanup_close int table = open_proc(pid, files[i], O_RDONLY);
         if (table < 0)
             continue;

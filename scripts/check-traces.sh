@@ -18,7 +18,7 @@ local_paths() {
     above=$(dirname "$PWD")
     echo "$PWD"
     case $above in
-    / | /home | /home/* | /root | /tmp | /var/tmp | /srv | /opt | /mnt | /usr/src) ;;
+    / | /home | /home/* | /root | /tmp | /var/tmp | /dev/shm | /srv | /opt | /mnt | /usr/src) ;;
     *) echo "$above" ;;
     esac
 }

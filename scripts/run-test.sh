@@ -4,7 +4,7 @@
 set -eu
 
 label=$1
-build=$(realpath "$2")
+build=$(realpath "${2%-tsan}") # of what the test starts
 program=$(realpath "$3")
 shift 3
 name=${program##*/}

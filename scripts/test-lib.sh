@@ -106,7 +106,7 @@ plan() {
     mapfile -t sources < <(patterns "tests/$pattern" | while read -r one; do
         compgen -G "$one" | grep -E '/test_.*\.(c|sh|py)$'
     done)
-    if [ ! -x "$build/nacre-keeper" ]; then
+    if [ ! -x "${build%-tsan}/nacre-keeper" ]; then
         skip "$label: $build could not be built"
     elif [ ${#sources[@]} -eq 0 ]; then
         skip "$label: there is no tests/$pattern"
@@ -230,13 +230,14 @@ build_asan() {
     sanitizer_build build-asan address,undefined -Dfuzz=true
 }
 
-# Only the tests of threads run under it, so only they are built, and what they start.
+# Only the tests of threads run under it, so only they are built. What they start has one thread:
+# run-test.sh takes it from the release build.
 build_tsan() {
-    local source targets=(--target nacre --target nacre-keeper --target nacre-text.so)
+    local source targets=()
     for source in tests/integration/test_thread*.c; do
         targets+=(--target "${source%.c}")
     done
-    sanitizer_build build-tsan thread --target test-programs "${targets[@]}"
+    sanitizer_build build-tsan thread "${targets[@]}"
 }
 
 # The checkout may be nobody else's to read, so the ordinary user gets a copy of what was built.

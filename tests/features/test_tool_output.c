@@ -8,12 +8,11 @@
 TEST(new_text_each_time)
 {
     nacre_session *s = open_tool(NULL);
-    const char *id = launch(
-        s, "echo one; until [ -e go ]; do sleep 0.02; done; echo two; printf three; sleep 300");
+    const char *id = launch(s, format("echo one; %s; echo two; printf three; sleep 300", gate()));
     struct reply r = call(s, "bash_output", "{\"id\": \"%s\"}", id);
 
     CHECK_TEXT(r.text, format("[shell %.8s \xe2\x80\x94 running]\n(no new output)\n", id));
-    spit("go", "", 0);
+    let_go();
     r = call(s, "bash_output", "{\"shell_id\": \"%.8s\", \"until\": \"three\"}", id);
     CHECK_STR(r.text, "running]\ntwo\nthree\n");
     r = call(s, "bash_output", "{\"id\": \"%s\"}", id);

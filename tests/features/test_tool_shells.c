@@ -86,8 +86,8 @@ static const char *much_input(const char *id)
 TEST(input_does_not_stop_the_loop)
 {
     nacre_session *s = open_tool(NULL);
-    const char *id = start_fed(s, "until [ -e go ]; do sleep 0.02; done; head -c 65536 | wc -c; "
-                                  "head -c 100001 | wc -c");
+    const char *id =
+        start_fed(s, format("%s; head -c 65536 | wc -c; head -c 100001 | wc -c", gate()));
     int64_t begin = now_ms();
     nacre_call *c = begin_call(s, "bash_input", much_input(id));
 
@@ -197,8 +197,7 @@ TEST(list)
     r = call(s, "list_shells", "{}");
     CHECK_EQ_INT(2, count_of(r.text, "\n"));
     CHECK_STR(r.text, format("running %.8s, ", a));
-    CHECK_STR(r.text,
-              "5 bytes unread: until [ -e go ]; do sleep 0.02; done; echo text; sleep 300\n");
+    CHECK_STR(r.text, format("5 bytes unread: %s; echo text; sleep 300\n", gate()));
     CHECK_STR(r.text, format("exited(3) %.8s, ", b));
     r = call(s, "list_shells", "{\"state\": \"ended\"}");
     CHECK_EQ_INT(1, count_of(r.text, "\n"));
@@ -280,7 +279,7 @@ TEST(three_completions_each_once)
         CHECK_STR(r.completions, format("\n\nend of %d\n", i));
     }
     CHECK_STR(r.completions, "elapsed_ms: ");
-    CHECK_STR(r.completions, "command: until [ -e go ]; do sleep 0.02; done; echo end of 0;");
+    CHECK_STR(r.completions, format("command: %s; echo end of 0;", gate()));
     CHECK_RANGE(0, strlen(r.text) + strlen(r.completions), 10240);
     r = call(s, "list_shells", "{}");
     CHECK_TEXT(r.completions, "");
@@ -377,9 +376,7 @@ TEST(completion_of_a_flood_has_its_end)
 TEST(end_of_a_yielded_command_is_told)
 {
     nacre_session *s = open_tool(NULL);
-    struct reply r =
-        call(s, "bash",
-             "{\"command\": \"until [ -e go ]; do sleep 0.02; done; exit 4\", \"yield\": 0.2}");
+    struct reply r = call(s, "bash", "{\"command\": \"%s; exit 4\", \"yield\": 0.2}", gate());
     const char *id = id_of(&r);
 
     let_go();

@@ -80,12 +80,7 @@ SHARED const char *launch(nacre_session *s, const char *command)
 /* One that begins with let_go(), so that its start shows nothing of it, however long that takes. */
 SHARED const char *launch_held(nacre_session *s, const char *command)
 {
-    return launch(s, format("until [ -e go ]; do sleep 0.02; done; %s", command));
-}
-
-SHARED void let_go(void)
-{
-    spit("go", "", 0);
+    return launch(s, format("%s; %s", gate(), command));
 }
 
 SHARED nacre_id id_from(const char *text)

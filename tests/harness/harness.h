@@ -128,6 +128,14 @@ bool have_program(const char *name); /* in PATH */
 
 char *slurp(const char *path, size_t *ret_size); /* NUL-terminated; NULL if unreadable */
 void spit(const char *path, const void *data, size_t size);
+
+/* Fails the case unless these bytes are what the helper `flood` prints at that position. */
+void check_pattern(const char *bytes, size_t size, uint64_t position, int stream, int lines);
+
+/* A part of a command, at which it stands still until let_go() is called, before or after. */
+const char *gate(void);
+void let_go(void);
+
 int fd_count(void);
 
 /* Memory that host processes forked from the case share with it. */

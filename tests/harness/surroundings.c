@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "programs/pattern.h"
 
 static char base[PATH_MAX];
 static char home[PATH_MAX + 8];
@@ -218,6 +219,29 @@ void spit(const char *path, const void *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         FAIL("cannot write %s: %s", path, strerror(errno));
     close(fd);
+}
+
+void check_pattern(const char *bytes, size_t size, uint64_t position, int stream, int lines)
+{
+    for (size_t i = 0; i < size; i++) {
+        if ((unsigned char)bytes[i] != pattern_byte(position + i, stream, lines))
+            FAIL("byte %llu of stream %d is wrong, the %zuth of %zu",
+                 (unsigned long long)(position + i), stream, i + 1, size);
+    }
+}
+
+const char *gate(void)
+{
+    if (mkfifo("go", 0600) < 0 && errno != EEXIST)
+        FAIL("cannot make a FIFO: %s", strerror(errno));
+    return ": <go";
+}
+
+/* Whoever comes later meets a writer too, until the case ends. */
+void let_go(void)
+{
+    if (open("go", O_RDWR | O_CLOEXEC) < 0)
+        FAIL("cannot open the gate: %s", strerror(errno));
 }
 
 int fd_count(void)

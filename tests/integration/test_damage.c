@@ -464,9 +464,8 @@ static void damage_live(const char *file, off_t size)
     nacre_command command = NACRE_COMMAND_INIT;
     const char *m = marker();
 
-    command.text = format("%s sleep 300.%s & seq 1 200000; while [ ! -e go ]; do sleep 0.01; "
-                          "done; seq 200001 400000; exit 7",
-                          own_session(), m);
+    command.text = format("%s sleep 300.%s & seq 1 200000; %s; seq 200001 400000; exit 7",
+                          own_session(), m, gate());
     command.quota = 256 * 1024;
     nacre_id id = start_command(s, &command);
     CHECK(AWAIT(printed(s, &id, 1288895), 5000));
@@ -474,7 +473,7 @@ static void damage_live(const char *file, off_t size)
         CHECK(truncate(run_path(&id, file), size) == 0);
     else
         CHECK(unlink(run_path(&id, file)) == 0);
-    spit("go", "", 0);
+    let_go();
     if (strcmp(file, "state") != 0)
         wait_outcome(s, &id, 5000);
     CHECK(AWAIT(has_outcome(s, &id), 5000));

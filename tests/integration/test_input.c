@@ -271,8 +271,7 @@ TEST(input_that_nobody_reads)
 {
     enum { SIZE = 1 << 20 };
     nacre_session *s = open_session();
-    nacre_id id =
-        start_piped(s, "while [ ! -e go ]; do sleep 0.01; done; cat | tail -c +1 | wc -c");
+    nacre_id id = start_piped(s, format("%s; cat | tail -c +1 | wc -c", gate()));
     char *data = pattern(SIZE);
     int64_t begin = now_ms();
     int64_t taken = nacre_input(s, &id, data, SIZE, 0, MS(150), ERR);
@@ -280,7 +279,7 @@ TEST(input_that_nobody_reads)
     CHECK_RANGE(MS(100), now_ms() - begin, soon(1500));
     CHECK_RANGE(4096, taken, SIZE - 1);
     CHECK_EQ_INT(0, nacre_input(s, &id, data, SIZE, 0, 20, ERR) > 4096);
-    spit("go", "", 0);
+    let_go();
     CHECK(AWAIT(nacre_input(s, &id, NULL, 0, 1, 1000, ERR) == 0, 3000));
     wait_outcome(s, &id, 3000);
     nacre_record record = record_of(s, &id);

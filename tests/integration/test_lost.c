@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "programs/pattern.h"
 #include "run/state.h"
 #include "sys/lock.h"
 
@@ -180,13 +179,11 @@ TEST(keeper_killed_while_lingering)
 {
     nacre_session *s = open_session();
     const char *m = marker();
-    nacre_id id = start_text(s, format("%s sleep 300.%s & until [ -e go ]; do sleep 0.01; done; "
-                                       "exit 7",
-                                       own_session(), m));
+    nacre_id id = start_text(s, format("%s sleep 300.%s & %s; exit 7", own_session(), m, gate()));
     struct process keeper = keeper_of(s, &id);
 
     await_marked(m, 1);
-    spit("go", "", 0);
+    let_go();
     wait_outcome(s, &id, 3000);
     kill_keeper(keeper);
     CHECK(AWAIT(tree_empty(s, &id), 3000));
@@ -287,7 +284,7 @@ struct positions {
 };
 
 /* Every byte that can still be read stands where the record says it stood. */
-static void check_remains(nacre_session *s, const nacre_id *id, int round)
+static void check_remains(nacre_session *s, const nacre_id *id)
 {
     static char buf[65536];
     nacre_record record = record_of(s, id);
@@ -301,12 +298,7 @@ static void check_remains(nacre_session *s, const nacre_id *id, int round)
         for (int i = 0; piece.gap_bytes && i < 2; i++)
             p.at[i] += record.dropped_bytes[i];
         p.gap += piece.gap_bytes;
-        for (size_t i = 0; i < piece.size; i++) {
-            if ((unsigned char)buf[i] != pattern_byte(p.at[piece.stream] + i, piece.stream, 1))
-                FAIL("round %d: byte %llu of stream %d is wrong (offset %llu)", round,
-                     (unsigned long long)(p.at[piece.stream] + i), piece.stream,
-                     (unsigned long long)(piece.offset + i));
-        }
+        check_pattern(buf, piece.size, p.at[piece.stream], piece.stream, 1);
         p.at[piece.stream] += piece.size;
     }
     CHECK_OK(got);
@@ -335,7 +327,7 @@ static void kill_in_a_flood(uint64_t quota, uint64_t after, int chunk)
         pause_ms(round % 4);
         kill_keeper(keeper_of(s, &id));
         CHECK(is_lost(s, &id));
-        check_remains(s, &id, round);
+        check_remains(s, &id);
     }
     close_session(s);
 }

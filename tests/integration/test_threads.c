@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "programs/pattern.h"
-
 struct stage {
     nacre_session *session;
     nacre_id id;
@@ -153,12 +151,7 @@ static void read_flood(int index, void *arg)
         while ((got = nacre_read(stage->session, &stage->id, &cursor, streams, buf, size, &piece,
                                  ERR)) > 0) {
             CHECK_EQ_INT(0, piece.gap_bytes);
-            for (int64_t i = 0; i < got; i++) {
-                if ((unsigned char)buf[i] !=
-                    pattern_byte(seen[piece.stream] + (uint64_t)i, piece.stream, 0))
-                    FAIL("reader %d: byte %llu of stream %d is wrong", index,
-                         (unsigned long long)(seen[piece.stream] + (uint64_t)i), piece.stream);
-            }
+            check_pattern(buf, (size_t)got, seen[piece.stream], piece.stream, 0);
             seen[piece.stream] += (uint64_t)got;
         }
         CHECK_OK(got);
@@ -221,7 +214,7 @@ static void do_something(int index, void *arg)
 {
     struct stage *stage = arg;
     nacre_session *s = stage->session;
-    int64_t until = now_ms() + MS(400);
+    int64_t until = now_ms() + 400;
 
     while (now_ms() < until) {
         if (index % 4 == 0) {

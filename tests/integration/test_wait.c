@@ -12,8 +12,7 @@
 TEST(wait_for_any)
 {
     nacre_session *s = open_session();
-    nacre_id ids[3] = {start_text(s, "sleep 100"),
-                       start_text(s, "until [ -e go ]; do sleep 0.01; done; exit 4"),
+    nacre_id ids[3] = {start_text(s, "sleep 100"), start_text(s, format("%s; exit 4", gate())),
                        start_text(s, "sleep 100")};
     size_t index = 99;
     int64_t begin = now_ms();
@@ -21,7 +20,7 @@ TEST(wait_for_any)
     CHECK_CODE(NACRE_ETIMEOUT, nacre_wait(s, ids, 3, NACRE_WAIT_ANY, 0, &index, ERR));
     CHECK_CODE(NACRE_ETIMEOUT, nacre_wait(s, ids, 3, NACRE_WAIT_ANY, 30, &index, ERR));
     CHECK_RANGE(28, now_ms() - begin, soon(120));
-    spit("go", "", 0);
+    let_go();
     CHECK_OK(nacre_wait(s, ids, 3, NACRE_WAIT_ANY, -1, &index, ERR));
     CHECK_EQ_INT(1, index);
     CHECK_RANGE(28, now_ms() - begin, soon(600));
@@ -35,14 +34,13 @@ TEST(wait_for_any)
 TEST(wait_for_all)
 {
     nacre_session *s = open_session();
-    nacre_id ids[4] = {start_text(s, "sleep 0.05"),
-                       start_text(s, "until [ -e go ]; do sleep 0.01; done"), start_text(s, "true"),
+    nacre_id ids[4] = {start_text(s, "sleep 0.05"), start_text(s, gate()), start_text(s, "true"),
                        start_text(s, "sleep 0.1")};
     int64_t begin = now_ms();
 
     CHECK_CODE(NACRE_ETIMEOUT, nacre_wait(s, ids, 4, NACRE_WAIT_ALL, 100, NULL, ERR));
     CHECK_RANGE(98, now_ms() - begin, soon(300));
-    spit("go", "", 0);
+    let_go();
     CHECK_OK(nacre_wait(s, ids, 4, NACRE_WAIT_ALL, soon(3000), NULL, ERR));
     for (int i = 0; i < 4; i++)
         CHECK_TEXT(status_of(s, &ids[i]), "exited(0)");

@@ -47,29 +47,42 @@ static int check(const struct run_state *state)
     return state->size == sizeof *state && state->sum == sum_of(state) ? 0 : -EBADMSG;
 }
 
+static int read_slot(int fd, int slot, struct run_state *ret_state)
+{
+    ssize_t n = fd_pread_all(fd, ret_state, sizeof *ret_state, (off_t)slot * STATE_SLOT_SIZE);
+    if (n < 0)
+        return (int)n;
+    return (size_t)n < sizeof *ret_state ? -EBADMSG : check(ret_state);
+}
+
+/* The keeper may be met while it writes a slot. What the other one holds was the newest when that
+ * began only if it is still there afterwards: the keeper may have gone on between two reads. */
 int state_read(int fd, struct run_state *ret_state)
 {
-    /* A reader may meet the keeper in the middle of either slot, but not of both for long. */
     int r = -EBADMSG;
+    bool found = false;
     for (int attempt = 0; attempt < 8; attempt++) {
-        bool found = false;
+        int valid = 0;
+        bool again = false;
         for (int slot = 0; slot < 2; slot++) {
             struct run_state state;
-            ssize_t n = fd_pread_all(fd, &state, sizeof state, (off_t)slot * STATE_SLOT_SIZE);
-            if (n < 0)
-                return (int)n;
-            int checked = (size_t)n < sizeof state ? -EBADMSG : check(&state);
-            if (checked == -EPROTO)
-                r = checked;
-            if (checked == 0 && (!found || state.generation > ret_state->generation)) {
+            int e = read_slot(fd, slot, &state);
+            if (e < 0 && e != -EBADMSG && e != -EPROTO)
+                return e;
+            if (e == -EPROTO)
+                r = e;
+            if (e < 0)
+                continue;
+            valid++;
+            again = again || (found && state.generation == ret_state->generation);
+            if (!found || state.generation > ret_state->generation)
                 *ret_state = state;
-                found = true;
-            }
+            found = true;
         }
-        if (found)
+        if (valid == 2 || again)
             return 0;
     }
-    return r;
+    return found ? 0 : r;
 }
 
 bool state_is_final(const struct run_state *state)

@@ -102,8 +102,8 @@ void state_init(struct run_state *state, const nacre_id *id, const nacre_id *ses
 /* Writes the next generation. Returns 0 or -errno. */
 int state_write(int fd, struct run_state *state);
 
-/* Reads the valid slot with the highest generation: -EBADMSG if there is none, -EPROTO if it is
- * of a newer format. */
+/* Reads the valid slot with the highest generation; it is no older than the newest at the time of
+ * the call. -EBADMSG if there is none, -EPROTO if it is of a newer format. */
 int state_read(int fd, struct run_state *ret_state);
 
 /* Whether everything is over: an outcome is known and the tree is empty. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "base/sum.h"
 #include "run/state.h"
@@ -262,6 +263,54 @@ static void a_failed_write_costs_one_slot_only(void **state)
     close(fd);
 }
 
+/* What happens between two reads of a file: here, in place of another processor. */
+static struct {
+    int reads_left;
+    void (*then)(int fd);
+} meanwhile;
+
+ssize_t pread(int fd, void *buf, size_t size, off_t offset)
+{
+    if (meanwhile.then && meanwhile.reads_left-- == 0)
+        meanwhile.then(fd);
+    return syscall(SYS_pread64, fd, buf, size, offset);
+}
+
+/* One more generation, and the beginning of the one after it. */
+static void write_and_begin(int fd)
+{
+    struct run_state st;
+    meanwhile.then = NULL;
+    assert_int_equal(state_read(fd, &st), 0);
+    write_next(fd, &st);
+    off_t next = (off_t)((st.generation + 1) % 2) * STATE_SLOT_SIZE;
+    assert_int_equal(fd_pwrite_all(fd, "torn", 4, next), 0);
+}
+
+/* The writer may go on after the first slot was read, and be met in the second: then what was read
+ * of the first is older than what was there at the beginning. */
+static void never_older_than_before(void **state)
+{
+    (void)state;
+    for (int generations = 2; generations < 4; generations++) {
+        for (int reads = 0; reads < 3; reads++) {
+            unsigned char image[FILE_SIZE];
+            int fd = two_generations(image);
+            struct run_state st, got;
+            assert_int_equal(state_read(fd, &st), 0);
+            while (st.generation < (uint64_t)generations)
+                write_next(fd, &st);
+            meanwhile.reads_left = reads;
+            meanwhile.then = write_and_begin;
+            assert_int_equal(state_read(fd, &got), 0);
+            meanwhile.then = NULL;
+            assert_true(is_whole(&got));
+            assert_true(got.generation >= (uint64_t)generations);
+            close(fd);
+        }
+    }
+}
+
 struct contest {
     int fd;
     int rounds;
@@ -328,6 +377,7 @@ int main(void)
         cmocka_unit_test(every_torn_update),
         cmocka_unit_test(formats),
         cmocka_unit_test(a_failed_write_costs_one_slot_only),
+        cmocka_unit_test(never_older_than_before),
         cmocka_unit_test(readers_meet_a_writer),
         cmocka_unit_test(what_is_final),
     };

@@ -25,9 +25,10 @@ class Server:
     """A server process; what it sends is collected by a thread."""
 
     def __init__(self, home, cwd=None, read=True, **env):
-        surroundings = dict(os.environ, NACRE_HOME=home, MCP_TEST_CASE=home, **env)
+        self.surroundings = dict(os.environ, NACRE_HOME=home, MCP_TEST_CASE=home, **env)
         self.process = subprocess.Popen([os.path.abspath(NACRE), "mcp"], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, env=surroundings, cwd=cwd or home_parent(home))
+                                        stdout=subprocess.PIPE, env=self.surroundings,
+                                        cwd=cwd or home_parent(home))
         self.lines = []
         self.messages = []
         self.news = threading.Condition()
@@ -131,6 +132,11 @@ class Server:
         assert not result["isError"], result
         return result["_meta"]["nacre/run"]["id"]
 
+    def await_end(self, *shells):
+        """Returns when they have ended; the server is not asked for that."""
+        subprocess.run([NACRE, "wait", *shells, "--timeout", "30"], check=True,
+                       stdout=subprocess.DEVNULL, env=self.surroundings)
+
     def close(self, limit=15):
         """The end of its input; its exit status."""
         try:
@@ -144,6 +150,19 @@ class Server:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
             peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
         assert SANITIZED or peak < mib * 1024, f"{peak} KiB"
+
+
+class Gate:
+    """Where commands stand still until it is opened, before they come or after."""
+
+    def __init__(self, serve, name="gate"):
+        self.path = os.path.join(serve.place, name)
+        os.mkfifo(self.path)
+        self.passing = f": <{self.path}"
+        self.opening = f"exec 9<>{self.path}"
+
+    def open(self):
+        os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
 
 
 def mark():

@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import (MODERN, NACRE, PREFIX, alive, holds, lacks, main, mark,  # noqa: E402
+from mcp_client import (MODERN, NACRE, PREFIX, Gate, alive, holds, lacks, main, mark,  # noqa: E402
                         text_of, until)
 
 LEGACY_VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -386,9 +386,9 @@ def completions(s):
 
 def tells_each_end_once(serve):
     s = serve()
-    gate = os.path.join(serve.place, "gate")
-    shells = [s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; exit {i}") for i in range(3)]
-    flight = s.begin("bash", command=f"touch {gate}; sleep 1; echo landed")
+    gate = Gate(serve)
+    shells = [s.start(f"{gate.passing}; exit {i}") for i in range(3)]
+    flight = s.begin("bash", command=f"{gate.opening}; sleep 1; echo landed")
     assert completions(s) == []
     holds(text_of(s.answer(flight)["result"]), "landed")
     until(lambda: s.text("list_shells") and len(completions(s)) >= 3, "three completions")
@@ -398,16 +398,14 @@ def tells_each_end_once(serve):
 
 
 def later_server_tells_what_was_missed(serve):
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     s = serve()
-    id = s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; echo missed", lifetime="keep")
+    id = s.start(f"{gate.passing}; echo missed", lifetime="keep")
     s.process.kill()
     s.process.wait()
-    with open(gate, "w", encoding="ascii"):
-        pass
+    gate.open()
     other = serve(cwd=serve.place)
-    until(lambda: subprocess.run([NACRE, "wait", id, "--timeout", "5"], check=False, env=dict(
-        os.environ, NACRE_HOME=os.path.join(serve.place, "home"))).returncode == 0, "it ended")
+    other.await_end(id)
     other.text("bash", command="echo first")
     assert len(completions(other)) == 1, other.messages
     other.text("bash", command="echo second")
@@ -415,13 +413,11 @@ def later_server_tells_what_was_missed(serve):
 
 
 def an_end_that_nobody_heard_of_is_told(serve):
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     s = serve()
-    id = s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; touch {gate}.ended")
-    with open(gate, "w", encoding="ascii"):
-        pass
-    until(lambda: os.path.exists(gate + ".ended"), "it ended")
-    time.sleep(0.2)
+    id = s.start(gate.passing)
+    gate.open()
+    s.await_end(id)
     s.process.send_signal(signal.SIGSTOP)
     s.begin("list_shells")
     s.process.kill()
@@ -433,18 +429,16 @@ def an_end_that_nobody_heard_of_is_told(serve):
 def unread(serve):
     """A server, the id of a shell that has ended, and an answer that fills the client's pipe: the
     client has read nothing since the shell was started."""
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     s = serve(read=False)
-    s.begin("bash", command=f"while [ ! -e {gate} ]; do sleep 0.02; done", background=True)
+    s.begin("bash", command=gate.passing, background=True)
     shell = json.loads(s.process.stdout.readline())["result"]["_meta"]["nacre/run"]["id"]
     return s, shell, gate
 
 
-def end_shell(serve, shell, gate):
-    with open(gate, "w", encoding="ascii"):
-        pass
-    subprocess.run([NACRE, "wait", shell, "--timeout", "30"], check=False, stdout=subprocess.DEVNULL,
-                   env=dict(os.environ, NACRE_HOME=os.path.join(serve.place, "home")))
+def end_shell(server, shell, gate):
+    gate.open()
+    server.await_end(shell)
 
 
 def waiting_in(pipe):
@@ -474,7 +468,7 @@ BIG = {"command": "seq 1 100000", "max_output_tokens": 200000}
 
 def an_answer_half_written_is_not_delivered(serve):
     s, shell, gate = unread(serve)
-    end_shell(serve, shell, gate)
+    end_shell(s, shell, gate)
     s.begin("bash", **BIG)
     await_full_pipe(s)
     s.process.kill()
@@ -486,7 +480,7 @@ def an_answer_in_the_queue_is_taken_back(serve):
     s, shell, gate = unread(serve)
     big = s.begin("bash", **BIG)
     await_full_pipe(s)
-    end_shell(serve, shell, gate)
+    end_shell(s, shell, gate)
     queued = s.begin("list_shells")
     s.notify("notifications/cancelled", {"requestId": queued})
     await_empty_stdin(s)
@@ -501,8 +495,8 @@ def an_answer_in_the_queue_is_taken_back(serve):
 def tells_people_and_hosts(serve):
     s = serve()
     s.initialize()
-    gate = os.path.join(serve.place, "gate")
-    shell = s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 3")
+    gate = Gate(serve)
+    shell = s.start(f"{gate.passing}; exit 3")
     uri = f"nacre://run/{shell}/log"
     assert s.ask("resources/subscribe", {"uri": uri}) == {}
     listen = s.request("subscriptions/listen",
@@ -513,8 +507,7 @@ def tells_people_and_hosts(serve):
     assert heard["params"] == {"notifications": {"resourceSubscriptions": [uri]},
                                "_meta": {PREFIX + "subscriptionId": listen}}, heard
     assert not s.notifications("notifications/message")
-    with open(gate, "w", encoding="ascii"):
-        pass
+    gate.open()
     message = s.wait(lambda m: m.get("method") == "notifications/message")["params"]
     assert message["level"] == "info" and message["logger"] == "nacre"
     holds(message["data"], shell[:8], "exited(3)")
@@ -528,8 +521,10 @@ def tells_people_and_hosts(serve):
     s.notify("notifications/cancelled", {"requestId": listen})
     s.ask("resources/unsubscribe", {"uri": uri})
     s.ask("logging/setLevel", {"level": "error"})
-    second = s.start("sleep 0.5")
-    time.sleep(1.2)
+    last = Gate(serve, "last")
+    second = s.start(last.passing)
+    end_shell(s, second, last)
+    time.sleep(0.5)
     holds(s.text("list_shells"), f"[Background task {second[:8]}")
     assert len(s.notifications("notifications/message")) == 1
     assert not s.answers(listen)
@@ -538,12 +533,11 @@ def tells_people_and_hosts(serve):
 def an_end_that_was_shown_is_an_update(serve):
     s = serve()
     for n in range(1, 6):
-        gate = os.path.join(serve.place, f"gate{n}")
-        shell = s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 3")
+        gate = Gate(serve, f"gate{n}")
+        shell = s.start(f"{gate.passing}; exit 3")
         s.ask("resources/subscribe", {"uri": f"nacre://run/{shell}/log"})
         waiting = s.begin("bash_output", id=shell, wait=10)
-        with open(gate, "w", encoding="ascii"):
-            pass
+        gate.open()
         holds(text_of(s.answer(waiting)["result"]), "exited(3)")
         s.wait(lambda m: len(s.notifications("notifications/resources/updated")) == n)
     s.text("list_shells")
@@ -553,11 +547,11 @@ def an_end_that_was_shown_is_an_update(serve):
 def tells_people_of_each_end_once(serve):
     s = serve()
     s.initialize()
-    gates = [os.path.join(serve.place, f"gate{i}") for i in range(2)]
-    shells = [s.start(f"while [ ! -e {gate} ]; do sleep 0.02; done; exit {i + 3}")
+    gates = [Gate(serve, f"gate{i}") for i in range(2)]
+    shells = [s.start(f"{gate.passing}; exit {i + 3}")
               for i, gate in enumerate(gates)]
     for i, gate in enumerate(gates):
-        end_shell(serve, shells[i], gate)
+        end_shell(s, shells[i], gate)
         s.wait(lambda m: len(s.notifications("notifications/message")) > i)
     s.ask("ping")
     told = [m["params"]["data"].split(": ")[0] for m in s.notifications("notifications/message")]

@@ -5,11 +5,10 @@ usage: [NACRE=build/nacre] test_mcp_messages.py [CASE...]"""
 import os
 import signal
 import sys
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import PREFIX, alive, holds, lacks, main, mark, text_of, until  # noqa: E402
+from mcp_client import PREFIX, Gate, alive, holds, lacks, main, mark, text_of, until  # noqa: E402
 
 
 def entry(id, method, **params):
@@ -30,15 +29,6 @@ def arrays(s):
 
 def ids(array):
     return [message.get("id") for message in array]
-
-
-def open_gate(gate):
-    with open(gate, "w", encoding="ascii"):
-        pass
-
-
-def gated(gate, command):
-    return f"until [ -e {gate} ]; do sleep 0.02; done; {command}"
 
 
 # -- Batches ---------------------------------------------------------------------------------------
@@ -97,15 +87,15 @@ def what_was_cancelled_is_not_in_the_array(serve):
     s = serve()
     s.initialize("2025-03-26")
     seconds, other = mark(), mark()
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     s.send([tool("c1", "bash", command=f"sleep {seconds}"), entry("c2", "ping"),
-            tool("c3", "bash", command=gated(gate, "echo third"))])
+            tool("c3", "bash", command=f"{gate.passing}; echo third")])
     until(lambda: alive(seconds), "it runs")
     for id in ("c1", "c2"):
         s.notify("notifications/cancelled", {"requestId": id})
     until(lambda: not alive(seconds), "it was ended")
     assert not arrays(s)
-    open_gate(gate)
+    gate.open()
     s.answer("c3")
     assert ids(arrays(s)[0]) == ["c3"]
     # Nothing left to say: nothing is said. A batch may cancel what is in it.
@@ -119,13 +109,13 @@ def what_was_cancelled_is_not_in_the_array(serve):
 def ids_in_a_batch_are_in_use(serve):
     s = serve()
     s.initialize("2025-03-26")
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     s.send([entry("u", "ping"), entry("u", "ping"),
-            tool("v", "bash", command=gated(gate, "echo done"))])
+            tool("v", "bash", command=f"{gate.passing}; echo done")])
     for id in ("u", "v"):
         s.request("ping", id=id)
         assert s.answer(id)["error"]["code"] == -32600
-    open_gate(gate)
+    gate.open()
     s.wait(lambda m: m.get("id") == "v" and "result" in m)
     array = arrays(s)[0]
     assert ids(array) == ["u", "u", "v"]
@@ -139,13 +129,13 @@ def a_batch_holds_a_bounded_amount(serve):
     s.initialize("2025-03-26")
     shell = s.start("seq 1 400000")
     s.text("bash_output", id=shell, wait=5)
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     uri = f"nacre://run/{shell}/log"
     s.send([entry(f"r{i}", "resources/read", uri=uri) for i in range(20)] +
-           [tool("last", "bash", command=gated(gate, "echo last"))])
+           [tool("last", "bash", command=f"{gate.passing}; echo last")])
     s.ask("ping")
     s.stays_below(64)
-    open_gate(gate)
+    gate.open()
     s.answer("last")
     codes = [m["error"]["code"] if "error" in m else 0 for m in arrays(s)[0]]
     assert len(codes) == 21 and 5 <= codes.count(0) <= 9 and set(codes) == {0, -32603}, codes
@@ -154,14 +144,15 @@ def a_batch_holds_a_bounded_amount(serve):
 def completions_in_a_batch_are_told_once(serve):
     s = serve()
     s.initialize("2025-03-26")
-    shell = s.start("sleep 0.4; exit 4")
-    time.sleep(0.8)
-    gate = os.path.join(serve.place, "gate")
-    s.send([tool("e1", "list_shells"), tool("e2", "bash", command=gated(gate, "echo e2"))])
+    gate, end = Gate(serve), Gate(serve, "end")
+    shell = s.start(f"{end.passing}; exit 4")
+    end.open()
+    s.await_end(shell)
+    s.send([tool("e1", "list_shells"), tool("e2", "bash", command=f"{gate.passing}; echo e2")])
     s.ask("ping")
     # Not delivered before the whole batch is: cancelled, it comes again.
     s.notify("notifications/cancelled", {"requestId": "e1"})
-    open_gate(gate)
+    gate.open()
     holds(text_of(s.answer("e2")["result"]), "e2", f"[Background task {shell[:8]}", "exit_code: 4")
     assert not s.answers("e1")
     lacks(s.text("list_shells"), "[Background task")
@@ -198,8 +189,8 @@ def an_unknown_id_is_told_as_the_version_has_it(serve):
 def requests_may_ask_for_log_messages(serve):
     s = serve()
     assert s.ask("server/discover", modern=True)["capabilities"]["logging"] == {}
-    gate = os.path.join(serve.place, "gate")
-    shells = [s.start(gated(f"{gate}{i}", f"exit {i}")) for i in range(3)]
+    gates = [Gate(serve, f"gate{i}") for i in range(3)]
+    shells = [s.start(f"{gate.passing}; exit {i}") for i, gate in enumerate(gates)]
 
     def ask(level, command):
         return s.request("tools/call", {"name": "bash", "arguments": {"command": command},
@@ -209,15 +200,15 @@ def requests_may_ask_for_log_messages(serve):
         return [m["params"]["data"].split(": ")[0] for m in s.notifications("notifications/message")]
 
     # Who did not ask is told nothing, nor who asked for worse.
-    open_gate(gate + "0")
-    time.sleep(0.3)
+    gates[0].open()
+    s.await_end(shells[0])
     s.ask("resources/list", modern=True)
     s.answer(ask("warning", "true"))
     assert told() == []
     # What ended before the request, and what ends while it is under way; each before its answer.
-    open_gate(gate + "1")
-    time.sleep(0.3)
-    id = ask("info", f"touch {gate}2; sleep 2; echo answered")
+    gates[1].open()
+    s.await_end(shells[1])
+    id = ask("info", f"{gates[2].opening}; sleep 2; echo answered")
     holds(text_of(s.answer(id)["result"]), "answered", f"[Background task {shells[1][:8]}",
           f"[Background task {shells[2][:8]}")
     answer = s.messages.index(s.answers(id)[0])

@@ -12,7 +12,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import (NACRE, SANITIZED, alive, holds, lacks, main, mark, text_of,  # noqa: E402
+from mcp_client import (NACRE, SANITIZED, Gate, alive, holds, lacks, main, mark, text_of,  # noqa: E402
                         until)
 
 
@@ -31,7 +31,7 @@ def soon(seconds):
 
 def leftovers_do_not_delay(serve):
     s = serve()
-    later = os.path.join(serve.place, "later")
+    later = Gate(serve, "later")
     for start in (f"sleep {mark()} &", "python3 -m http.server 0 --bind 127.0.0.1 2>/dev/null &",
                   f"setsid sleep {mark()} &"):
         text, record, seconds = run(s, f"{start} echo hi")
@@ -39,10 +39,9 @@ def leftovers_do_not_delay(serve):
         assert record["exit_code"] == 0 and seconds < soon(0.4), (start, seconds)
         assert record["tree"] == "alive" and record["leftover"], (start, record)
         holds(s.text("kill_shell", id=record["id"]), "killed background shell")
-    text, record, _ = run(s, f"(until [ -e {later} ]; do sleep 0.02; done; echo late; sleep 60) & echo early")
+    text, record, _ = run(s, f"({later.passing}; echo late; sleep 60) & echo early")
     holds(text, "early")
-    with open(later, "w", encoding="ascii"):
-        pass
+    later.open()
     holds(s.text("bash_output", id=record["id"], until="late"), "late")
 
 
@@ -142,12 +141,11 @@ def a_timeout_keeps_what_was_printed(serve):
 
 def reads_show_what_is_new(serve):
     s = serve()
-    gate = os.path.join(serve.place, "gate")
-    shell = s.start("; ".join(f"until [ -e {gate}{i} ]; do sleep 0.02; done; echo part{i}"
-                              for i in range(3)) + "; sleep 60")
-    for i in range(3):
-        with open(f"{gate}{i}", "w", encoding="ascii"):
-            pass
+    gates = [Gate(serve, f"gate{i}") for i in range(3)]
+    shell = s.start("; ".join(f"{gate.passing}; echo part{i}" for i, gate in enumerate(gates))
+                    + "; sleep 60")
+    for i, gate in enumerate(gates):
+        gate.open()
         text = s.text("bash_output", id=shell, wait=10)
         holds(text, f"part{i}\n")
         assert text.count("part") == 1, text
@@ -214,14 +212,11 @@ def the_next_server_in_a_directory_tells(serve):
     places = [os.path.join(serve.place, name) for name in ("here", "there")]
     for place in places:
         os.mkdir(place)
-    gate = os.path.join(serve.place, "gate")
+    gate = Gate(serve)
     s = serve(cwd=places[0])
-    shells = [s.start(f"until [ -e {gate} ]; do sleep 0.02; done; touch {gate}.{i}; exit {i}")
-              for i in range(3)]
-    with open(gate, "w", encoding="ascii"):
-        pass
-    until(lambda: all(os.path.exists(f"{gate}.{i}") for i in range(3)), "they ended")
-    time.sleep(0.3)
+    shells = [s.start(f"{gate.passing}; exit {i}") for i in range(3)]
+    gate.open()
+    s.await_end(*shells)
     s.process.kill()
     s.process.wait()
     lacks(serve(cwd=places[1]).text("list_shells"), "[Background task")

@@ -71,7 +71,7 @@ has_output() { "$nacre" output "$1" | grep -q -- "$2"; }
 # A duration that no other process has, to be found by.
 unique_sleep() { echo "$((100000 + RANDOM)).$$$RANDOM"; }
 
-json() { python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
+json() { python3 -IS -c 'import json, sys; r = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
     "$work/out" "$1"; }
 
 milliseconds() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
@@ -938,7 +938,8 @@ case_gc() {
 
 # -- A list that is drawn again and again ----------------------------------------------------------
 
-tm() { tmux -L "$(basename "$(dirname "$work")")" -f /dev/null "$@"; }
+# Its socket goes with the case.
+tm() { TMUX_TMPDIR=$TMPDIR tmux -L t -f /dev/null "$@"; }
 on_screen() { [[ $(tm capture-pane -p) == *"$1"* ]]; }
 off_screen() { ! on_screen "$1"; }
 
@@ -952,8 +953,7 @@ case_list_watch() {
     holds "$(<"$work/tty")" 'needs a terminal'
     id=$("$nacre" start --name first -- 'exec sleep 300') || fail "start failed"
     tm new-session -d -x 90 -y 10 "env PS1='prompt> ' bash --norc --noprofile"
-    # shellcheck disable=SC2064
-    trap "tmux -L '$(basename "$(dirname "$work")")' kill-server" EXIT
+    trap 'tm kill-server' EXIT
     until_true on_screen 'prompt>'
     tm send-keys "echo above; $nacre list --watch; echo status \$?" Enter
     until_true on_screen '[first] exec sleep 300'

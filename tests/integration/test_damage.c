@@ -239,7 +239,7 @@ TEST_LIMIT(flipped_bytes, 30)
     struct patient p = new_patient();
     unsigned seed = 12345;
 
-    for (int round = 0; round < (long_tests() ? 3000 : 250); round++) {
+    for (int round = 0; round < (long_tests() ? 3000 : 150); round++) {
         int file = rand_r(&seed) % FILES;
         int fd = open(run_path(&p.id, files[file]), O_RDWR | O_CLOEXEC);
         CHECK(fd >= 0);

@@ -84,7 +84,7 @@ TEST_LIMIT(one_after_another, 600)
 static void run_leftovers(int index, void *arg)
 {
     (void)index;
-    run_many(arg, rounds(long_tests() ? 1000 : 400) / 8, "(sleep 0.01 &) ; :");
+    run_many(arg, rounds(long_tests() ? 1000 : 200) / 8, "(sleep 0.01 &) ; :");
 }
 
 TEST_LIMIT(many_with_a_leftover, 60)

@@ -14,7 +14,8 @@ logs=$PWD/build/test-logs
 results=$logs/results
 skips=$logs/skips
 slow_tests='test_leaks test_mcp test_mcp_keepers test_cli test_completion test_hosts test_tool_output test_kill
-    test_tool_bash test_containment test_output test_owner test_lost test_crash test_hang'
+    test_tool_bash test_tool_shells test_acp test_containment test_output test_owner test_lost test_crash
+    test_hang test_sweep test_recall test_stream'
 user=65534
 as_user=(setpriv --reuid="$user" --regid="$user" --clear-groups --)
 cgroup_home=
@@ -118,6 +119,13 @@ plan() {
             echo
         done
     fi
+}
+
+# Waits for what another lane makes.
+await_file() {
+    until [ -e "$1" ]; do
+        sleep 0.1
+    done
 }
 
 # How many tests have given a result.

@@ -32,9 +32,10 @@ static_checks() {
 # The build with clang is the one with sanitizers: the warnings are the same.
 builds_and_analysis() {
     check "build: clang, ASan and UBSan" build_asan
-    check "build: clang, TSan" build_tsan
-    touch "$scratch/built"
+    touch "$scratch/asan-built"
     nice_to 19 fuzzing 60 &
+    check "build: clang, TSan" build_tsan
+    touch "$scratch/tsan-built"
     check "clang-tidy" scripts/check-tidy.sh build-asan --quick
     static_checks
     wait
@@ -81,8 +82,9 @@ release_suites() {
 }
 
 sanitizer_suites() {
+    plan asan build-asan '{integration,features}/test_*' | run_planned "$jobs"
+    await_file "$scratch/tsan-built"
     {
-        plan asan build-asan '{integration,features}/test_*'
         plan tsan build-tsan 'integration/test_thread*'
         places=$scratch plan asan-unit build-asan 'unit/test_*'
     } | run_planned "$jobs"
@@ -95,9 +97,7 @@ check "settings in the documentation" scripts/check-settings.sh build
 use_memory
 nice_to 10 builds_and_analysis &
 release_suites
-until [ -e "$scratch/built" ]; do
-    sleep 0.1
-done
+await_file "$scratch/asan-built"
 check "clients of others" scripts/peers.sh build &
 sanitizer_suites
 wait

@@ -537,6 +537,7 @@ def an_end_that_was_shown_is_an_update(serve):
         shell = s.start(f"{gate.passing}; exit 3")
         s.ask("resources/subscribe", {"uri": f"nacre://run/{shell}/log"})
         waiting = s.begin("bash_output", id=shell, wait=10)
+        s.ask("ping")
         gate.open()
         holds(text_of(s.answer(waiting)["result"]), "exited(3)")
         s.wait(lambda m: len(s.notifications("notifications/resources/updated")) == n)

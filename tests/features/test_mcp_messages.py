@@ -93,6 +93,7 @@ def what_was_cancelled_is_not_in_the_array(serve):
     until(lambda: alive(seconds), "it runs")
     for id in ("c1", "c2"):
         s.notify("notifications/cancelled", {"requestId": id})
+    s.ask("ping")
     until(lambda: not alive(seconds), "it was ended")
     assert not arrays(s)
     gate.open()
@@ -152,6 +153,7 @@ def completions_in_a_batch_are_told_once(serve):
     s.ask("ping")
     # Not delivered before the whole batch is: cancelled, it comes again.
     s.notify("notifications/cancelled", {"requestId": "e1"})
+    s.ask("ping")
     gate.open()
     holds(text_of(s.answer("e2")["result"]), "e2", f"[Background task {shell[:8]}", "exit_code: 4")
     assert not s.answers("e1")

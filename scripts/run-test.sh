@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs one test program and counts its cases. Called by suite() of test-lib.sh.
-# usage: run-test.sh LABEL BUILD PROGRAM [COMMAND...]
+# usage: run-test.sh LABEL BUILD PROGRAM [COMMAND...]; what PROGRAM starts is taken from BUILD
 set -eu
 
 label=$1
-build=$(realpath "${2%-tsan}") # of what the test starts
+build=$(realpath "$2")
 program=$(realpath "$3")
 shift 3
 name=${program##*/}

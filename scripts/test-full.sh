@@ -51,7 +51,7 @@ cell() {
         place=$scratch/$build
         [ "$tier" != cgroup ] || prefix+=("$PWD/scripts/in-cgroup.sh" "$cgroup_home")
     fi
-    deny "$(realpath "${place%-tsan}")" "$denied"
+    deny "$(realpath "$(keepers_of "$place")")" "$denied"
     if [ "$denied" = cgroup-ro ]; then
         prefix+=("${wrapper[@]}")
         wrapper=()

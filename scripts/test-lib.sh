@@ -97,17 +97,24 @@ patterns() {
     esac
 }
 
+# keepers_of BUILD: the build that its tests take keepers and helpers from. Those have one thread, so
+# under TSan they are the release build's.
+keepers_of() {
+    echo "${1%-tsan}"
+}
+
 # plan LABEL BUILD PATTERN [COMMAND...]: prints what runs the test programs of BUILD that are made of
 # the sources tests/PATTERN (with braces, if there are several), each behind COMMAND: one line each
 # of words for env, in the surroundings of this call ($NACRE_TIER, $places; $long if the rounds are
 # to be the long ones).
 plan() {
-    local label=$1 build=$2 pattern=$3 sources source
+    local label=$1 build=$2 pattern=$3 keepers sources source
+    keepers=$(keepers_of "$build")
     shift 3
     mapfile -t sources < <(patterns "tests/$pattern" | while read -r one; do
         compgen -G "$one" | grep -E '/test_.*\.(c|sh|py)$'
     done)
-    if [ ! -x "${build%-tsan}/nacre-keeper" ]; then
+    if [ ! -x "$keepers/nacre-keeper" ]; then
         skip "$label: $build could not be built"
     elif [ ${#sources[@]} -eq 0 ]; then
         skip "$label: there is no tests/$pattern"
@@ -115,7 +122,7 @@ plan() {
         for source in "${sources[@]%.c}"; do
             printf ' %q' ${NACRE_TIER+"NACRE_TIER=$NACRE_TIER"} "places=$places" \
                 ${long:+"NACRE_TEST_LONG=1"} \
-                scripts/run-test.sh "$label" "$build" "$build/$source" "$@"
+                scripts/run-test.sh "$label" "$keepers" "$build/$source" "$@"
             echo
         done
     fi
@@ -238,8 +245,7 @@ build_asan() {
     sanitizer_build build-asan address,undefined -Dfuzz=true
 }
 
-# Only the tests of threads run under it, so only they are built. What they start has one thread:
-# run-test.sh takes it from the release build.
+# Only the tests of threads run under it, so only they are built.
 build_tsan() {
     local source targets=()
     for source in tests/integration/test_thread*.c; do

@@ -162,6 +162,7 @@ class Gate:
         self.opening = f"exec 9<>{self.path}"
 
     def open(self):
+        """For good: whoever comes later meets a writer too."""
         os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
 
 

@@ -226,7 +226,8 @@ nacre_counts counts_of(nacre_session *session);
 int list_home(nacre_session *session, bool only_alive, nacre_list_fn *fn, void *userdata);
 
 nacre_record record_of(nacre_session *session, const nacre_id *id);
-const char *status_of(nacre_session *session, const nacre_id *id); /* as nacre_status() */
+uint64_t bytes_printed(nacre_session *session, const nacre_id *id); /* on both streams */
+const char *status_of(nacre_session *session, const nacre_id *id);  /* as nacre_status() */
 char *output_of(nacre_session *session, const nacre_id *id, unsigned streams, size_t *ret_size);
 bool output_has(nacre_session *session, const nacre_id *id, unsigned streams, const char *needle);
 void wait_outcome(nacre_session *session, const nacre_id *id, int64_t ms);

@@ -147,6 +147,15 @@ nacre_record record_of(nacre_session *session, const nacre_id *id)
     return record;
 }
 
+uint64_t bytes_printed(nacre_session *session, const nacre_id *id)
+{
+    nacre_record record = record_of(session, id);
+    uint64_t bytes = record.bytes[0] + record.bytes[1];
+
+    nacre_record_done(&record);
+    return bytes;
+}
+
 const char *status_of(nacre_session *session, const nacre_id *id)
 {
     nacre_record record = record_of(session, id);

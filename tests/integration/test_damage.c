@@ -440,15 +440,6 @@ TEST(format_of_the_future)
 
 /* -- Damage under a running shell ------------------------------------------------------------ */
 
-static bool printed(nacre_session *s, const nacre_id *id, uint64_t bytes)
-{
-    nacre_record record = record_of(s, id);
-    bool enough = record.bytes[0] >= bytes;
-
-    nacre_record_done(&record);
-    return enough;
-}
-
 static bool has_outcome(nacre_session *s, const nacre_id *id)
 {
     nacre_record record = NACRE_RECORD_INIT;
@@ -468,7 +459,7 @@ static void damage_live(const char *file, off_t size)
                           own_session(), m, gate());
     command.quota = 256 * 1024;
     nacre_id id = start_command(s, &command);
-    CHECK(AWAIT(printed(s, &id, 1288895), 5000));
+    CHECK(AWAIT(bytes_printed(s, &id) >= 1288895, 5000));
     if (size >= 0)
         CHECK(truncate(run_path(&id, file), size) == 0);
     else

@@ -253,13 +253,7 @@ TEST(keeper_killed_in_a_flood)
         nacre_id id = start_text(s, "exec seq 1 100000000000000");
         size_t size = 0;
 
-        CHECK(AWAIT(({
-                        nacre_record record = record_of(s, &id);
-                        bool enough = record.bytes[0] > 100000;
-                        nacre_record_done(&record);
-                        enough;
-                    }),
-                    5000));
+        CHECK(AWAIT(bytes_printed(s, &id) > 100000, 5000));
         kill_keeper(keeper_of(s, &id));
         CHECK(is_lost(s, &id));
         char *out = output_of(s, &id, NACRE_OUT, &size);
@@ -317,13 +311,7 @@ static void kill_in_a_flood(uint64_t quota, uint64_t after, int chunk)
         command.text = format("exec %s -l -c %d 4000000000 4000000000", program("flood"), chunk);
         command.quota = quota;
         nacre_id id = start_command(s, &command);
-        CHECK(AWAIT(({
-                        nacre_record record = record_of(s, &id);
-                        bool enough = record.bytes[0] + record.bytes[1] > after;
-                        nacre_record_done(&record);
-                        enough;
-                    }),
-                    5000));
+        CHECK(AWAIT(bytes_printed(s, &id) > after, 5000));
         pause_ms(round % 4);
         kill_keeper(keeper_of(s, &id));
         CHECK(is_lost(s, &id));

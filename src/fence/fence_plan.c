@@ -1,0 +1,194 @@
+#include "fence/fence_plan.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+
+static const char *const mode_names[] = {"off", "read-only", "workspace-write"};
+
+const char *fence_mode_name(enum fence_mode mode)
+{
+    return (unsigned)mode < ARRAY_SIZE(mode_names) ? mode_names[mode] : "?";
+}
+
+int fence_mode_of(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(mode_names); i++)
+        if (strcmp(mode_names[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* -- Paths ------------------------------------------------------------------------------------ */
+
+/* What stands for "~" or "$NAME" at the beginning, and how much of the text that is. */
+static const char *beginning(const char *text, size_t *ret_size)
+{
+    char name[256];
+    if (text[0] == '~' && (text[1] == '/' || !text[1])) {
+        *ret_size = 1;
+        return fence_user_home();
+    }
+    if (text[0] != '$') {
+        *ret_size = 0;
+        return "";
+    }
+    size_t n = strcspn(text + 1, "/");
+    snprintf(name, sizeof name, "%.*s", (int)n, text + 1);
+    *ret_size = n + 1;
+    const char *value = getenv(name);
+    return value ? value : "";
+}
+
+int fence_resolve(const struct fence_wish *wish, const char *text, char ret_path[4096])
+{
+    char path[2 * PATH_MAX];
+    size_t skip;
+    const char *start = beginning(text, &skip);
+    bool relative = skip == 0 && text[0] != '/';
+    int n = snprintf(path, sizeof path, "%s%s%s%s", relative ? wish->workspace : "",
+                     relative ? "/" : "", start, text + skip);
+    if (n < 0 || (size_t)n >= sizeof path || (skip > 0 && !*start))
+        return n < 0 || skip == 0 ? -ENAMETOOLONG : -ENOENT;
+    return realpath(path, ret_path) ? 0 : -errno;
+}
+
+/* The same workspace has the same one, and another has another. */
+bool fence_cache_path(const struct fence_wish *wish, char ret_path[4096])
+{
+    const char *base = getenv("XDG_CACHE_HOME");
+    uint64_t sum = UINT64_C(14695981039346656037);
+    for (const char *p = wish->workspace; *p; p++)
+        sum = (sum ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    bool given = base && base[0] == '/';
+    if (!given && !*fence_user_home())
+        return false;
+    int n = snprintf(ret_path, 4096, "%s%s/nacre/caches/%016llx", given ? base : fence_user_home(),
+                     given ? "" : "/.cache", (unsigned long long)sum);
+    return n > 0 && n < 4096;
+}
+
+/* -- The network ------------------------------------------------------------------------------ */
+
+static int take_network(const struct fence_wish *wish, enum fence_network *ret_network,
+                        char **ret_hosts, nacre_error *err)
+{
+    struct buf hosts cleanup_buf = BUF_UP_TO(FENCE_SIZE_MAX);
+    bool off = false, on = false;
+    int r = 0;
+    for (const char *const *name = wish->network; r == 0 && name && *name; name++) {
+        bool is_off = strcmp(*name, "off") == 0, is_on = strcmp(*name, "on") == 0;
+        off = off || is_off;
+        on = on || is_on;
+        if (!is_off && !is_on)
+            r = buf_printf(&hosts, "%s\n", *name);
+    }
+    if (r < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    if ((off || on) && (hosts.len > 0 || (off && on)))
+        return err_sys(err, NACRE_EINVAL, EINVAL, "sandbox",
+                       "sandbox_network is off, on, or a list of hosts, and not several of these");
+    *ret_network = on ? FENCE_NETWORK_ON : hosts.len > 0 ? FENCE_NETWORK_GATE : FENCE_NETWORK_OFF;
+    *ret_hosts = hosts.len > 0 ? buf_take(&hosts) : NULL;
+    return 0;
+}
+
+static const char *network_words(enum fence_network network)
+{
+    static const char *const words[] = {"network off", "network by named hosts", "network on"};
+    return words[network];
+}
+
+/* -- Variables -------------------------------------------------------------------------------- */
+
+/* Where tools look for their caches, each below the one directory. */
+static const char *const cache_variables[][2] = {
+    {"XDG_CACHE_HOME", "xdg"}, {"npm_config_cache", "npm"}, {"YARN_CACHE_FOLDER", "yarn"},
+    {"PIP_CACHE_DIR", "pip"},  {"UV_CACHE_DIR", "uv"},      {"GOCACHE", "go-build"},
+    {"GOMODCACHE", "go-mod"},  {"CCACHE_DIR", "ccache"},    {"GRADLE_USER_HOME", "gradle"},
+    {"CARGO_HOME", "cargo"},
+};
+
+static int add_text(char ***list, size_t *count, const char *text)
+{
+    char **more = realloc(*list, (*count + 2) * sizeof **list);
+    if (!more)
+        return -ENOMEM;
+    *list = more;
+    more[*count] = strdup(text);
+    more[*count + 1] = NULL;
+    return more[*count] ? ((*count)++, 0) : -ENOMEM;
+}
+
+/* A shell inside has a home of nacre's in the private /tmp; what the host's variables name is not
+ * there. */
+static int make_variables(const struct fence_wish *wish, char ***ret_list)
+{
+    char cache[4096], text[4096 + 64];
+    size_t count = 0;
+    int r = add_text(ret_list, &count, "NACRE_HOME=/tmp/.nacre");
+    if (r == 0)
+        r = add_text(ret_list, &count, "NACRE_SANDBOX");
+    if (r == 0 && getenv("TMPDIR"))
+        r = add_text(ret_list, &count, "TMPDIR=/tmp");
+    if (r == 0 && getenv("XDG_RUNTIME_DIR"))
+        r = add_text(ret_list, &count, "XDG_RUNTIME_DIR");
+    bool private = wish->private_caches && fence_cache_path(wish, cache);
+    for (size_t i = 0; r == 0 && private && i < ARRAY_SIZE(cache_variables); i++) {
+        snprintf(text, sizeof text, "%s=%s/%s", cache_variables[i][0], cache,
+                 cache_variables[i][1]);
+        r = add_text(ret_list, &count, text);
+    }
+    return r;
+}
+
+/* -- The whole -------------------------------------------------------------------------------- */
+
+void fence_plan_done(struct fence_plan *plan)
+{
+    buf_done(&plan->record);
+    for (char **p = plan->variables; p && *p; p++)
+        free(*p);
+    free(plan->variables);
+    free(plan->hosts);
+    *plan = (struct fence_plan){0};
+}
+
+static int write_record(const struct fence_wish *wish, struct fence_layout *l,
+                        enum fence_network network, struct fence_plan *plan, nacre_error *err)
+{
+    char canary[4096], words[64];
+    layout_sort(l);
+    hidden_find_canary(l, canary);
+    snprintf(words, sizeof words, "%s, %s", fence_mode_name(wish->mode), network_words(network));
+    int r = layout_write(l, network, canary, words, &plan->record);
+    if (r == 0)
+        plan->sum = ((const struct fence_head *)(const void *)plan->record.data)->sum;
+    if (r == 0)
+        r = make_variables(wish, &plan->variables);
+    return r < 0 ? err_sys(err, r == -ENOMEM ? NACRE_ENOMEM : NACRE_EINVAL, -r, "sandbox",
+                           "cannot lay out the sandbox")
+                 : 0;
+}
+
+int fence_plan_make(const struct fence_wish *wish, struct fence_plan *ret_plan, nacre_error *err)
+{
+    struct fence_layout l = {0};
+    enum fence_network network = FENCE_NETWORK_OFF;
+    *ret_plan = (struct fence_plan){0};
+    int r = take_network(wish, &network, &ret_plan->hosts, err);
+    if (r == 0)
+        r = roots_add(wish, &l, err);
+    if (r == 0)
+        r = hidden_add(wish, &l, err);
+    if (r == 0)
+        r = write_record(wish, &l, network, ret_plan, err);
+    layout_done(&l);
+    if (r < 0)
+        fence_plan_done(ret_plan);
+    return r;
+}

@@ -1,0 +1,76 @@
+/*
+ * From what a session is told about its fence to the record that nacre-fence and keepers work with.
+ * Here it is decided what is hidden, protected, private and writable; docs/sandbox.md says why.
+ *
+ *   fence_plan.c  the whole, in order
+ *   layout.c    the list of places while it grows, and the bytes that it becomes
+ *   roots.c     what may be written to: the workspace, its repository, what the settings name
+ *   hidden.c    what is hidden, and what of it is shown all the same
+ *   git.c       where a repository has its files
+ *   judge.c     what a fence makes of a path
+ */
+#pragma once
+
+#include <nacre/error.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "fence/layout.h"
+
+enum fence_mode { FENCE_OFF, FENCE_READ_ONLY, FENCE_WORKSPACE_WRITE };
+
+/* What is asked for. All is borrowed; lists end with NULL. */
+struct fence_wish {
+    enum fence_mode mode;
+    const char *workspace; /* absolute; where the session is at home */
+    const char *const *write;
+    const char *const *hide;
+    const char *const *protect;
+    const char *const *network; /* "off", "on", or hosts */
+    const char *const *sockets;
+    bool private_caches;
+    bool shared_caches;
+    bool private_tmp;
+    bool wide; /* the workspace may be as much as the whole home directory */
+
+    const char *home;   /* nacre's own, which is hidden */
+    const char *place;  /* the session's directory for what is private, below it */
+    const char *keeper; /* the program that is in use, and what lies beside it */
+};
+
+/* What came of it. */
+struct fence_plan {
+    struct buf record; /* struct fence_head and what follows */
+    uint64_t sum;
+    char **variables; /* "NAME=value" or "NAME" for commands inside; ended by NULL */
+    char *hosts;      /* a rule a line for the gate; NULL = there is none */
+};
+
+/* On success the plan is the caller's, who ends it with fence_plan_done(). Makes the directories of
+ * private caches. */
+int fence_plan_make(const struct fence_wish *wish, struct fence_plan *ret_plan, nacre_error *err);
+void fence_plan_done(struct fence_plan *plan);
+
+/* "off", "read-only", "workspace-write". */
+const char *fence_mode_name(enum fence_mode mode);
+/* The mode of that name: below 0 if there is none. */
+int fence_mode_of(const char *name);
+
+/* roots.c */
+int roots_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err);
+/* hidden.c */
+int hidden_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err);
+/* Whether somebody may write there and the fence does not let them: see struct fence_head. "" if
+ * there is no such place. */
+void hidden_find_canary(const struct fence_layout *l, char ret_path[4096]);
+
+/* The home directory of the user, "" if it has none. */
+const char *fence_user_home(void);
+
+/* Where tools of this workspace keep what they fetched. False if there is no such place. */
+bool fence_cache_path(const struct fence_wish *wish, char ret_path[4096]);
+
+/* A path as a person writes it, "~/x", "$NAME/x" or relative to the workspace: absolute and without
+ * links. -ENOENT if it is not there. */
+int fence_resolve(const struct fence_wish *wish, const char *text, char ret_path[4096]);

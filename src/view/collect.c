@@ -1,19 +1,26 @@
 #include "view/collect.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/defs.h"
 #include "run/log.h"
 
-/* Looks at line i of either end. */
-static void look(const struct collect *c, struct causes *causes, const struct lines *lines,
-                 size_t i)
+/* -- Lines that are kept ----------------------------------------------------------------------- */
+
+/* The causes take each line when it is known where it ends: when the next one is there. */
+static void take_newest(struct collect *c, uint64_t end, uint64_t end_offset)
 {
-    bool next = i + 1 < lines->count;
-    causes_look(causes, c->options.filter, lines, i,
-                next ? lines->all[i + 1].number : c->newlines + c->unfinished + 1,
-                next ? lines->all[i + 1].offset : c->bytes);
+    if (c->last.count == 0)
+        return;
+    size_t i = c->last.count - 1;
+    const struct line *line = &c->last.all[i];
+    struct cause_line taken = {
+        .text = lines_text(&c->last, i),
+        .size = line->size,
+        .lost = line->lost,
+        .place = {line->number, end, line->offset, end_offset},
+    };
+    causes_take(&c->causes, line->salience, line->match, &taken);
 }
 
 /* Lets go of the lines that cannot be among the last any more. Done rarely, for many at once. */
@@ -25,20 +32,9 @@ static void evict(struct collect *c)
         if (cost < c->options.keep ||
             (c->last.count - n <= c->options.least && cost < COLLECT_MOST))
             break;
-        if (c->evicted + n >= c->first.count)
-            look(c, &c->causes, &c->last, n);
     }
     lines_drop(&c->last, n);
     c->evicted += n;
-}
-
-void collect_look(const struct collect *c, size_t first, size_t last, struct causes *at_first,
-                  struct causes *at_last)
-{
-    for (size_t i = first; i < MIN((uint64_t)c->first.count, c->evicted + last); i++)
-        look(c, at_first, &c->first, i);
-    for (size_t i = c->first.count - MIN((uint64_t)c->first.count, c->evicted); i < last; i++)
-        look(c, at_last, &c->last, i);
 }
 
 static bool is_full(const struct collect *c)
@@ -48,22 +44,37 @@ static bool is_full(const struct collect *c)
            (c->last.count > 2 * c->options.least || c->last.cost > 2 * keep);
 }
 
-static int take_line(void *self, const struct render_line *line)
+/* Judges the line that came last, which either end keeps. */
+static void judge_line(struct collect *c)
+{
+    size_t at, i = c->last.count - 1;
+    struct line *line = &c->last.all[i];
+    line->salience = (uint8_t)causes_judge(&c->causes, c->options.filter, lines_text(&c->last, i),
+                                           line->size, &at);
+    line->match = (uint16_t)at;
+    if (!c->first_full)
+        c->first.all[c->first.count - 1].salience = line->salience;
+}
+
+static int collect_line(void *self, const struct render_line *line)
 {
     struct collect *c = self;
     bool torn = c->options.torn && c->evicted == 0 && c->last.count == 0;
     if (!c->first_full && c->first.cost + line->size + 1 > c->options.keep)
         c->first_full = true;
+    take_newest(c, line->line, line->offset);
     int r = c->first_full ? 0 : lines_add(&c->first, line, torn);
     if (r == 0)
         r = lines_add(&c->last, line, torn);
-    if (r == 0 && is_full(c))
+    if (r < 0)
+        return r;
+    judge_line(c);
+    if (is_full(c))
         evict(c);
-    return r;
+    return 0;
 }
 
-/* -- Lines that are only looked at --------------------------------------------------------------
- */
+/* -- Lines that are only looked at ------------------------------------------------------------- */
 
 /* The first line that is too long to be shown as it is begins there; size if there is none. */
 static size_t first_long(const struct render_lines *lines)
@@ -78,7 +89,7 @@ static size_t first_long(const struct render_lines *lines)
     return lines->size;
 }
 
-/* Where the line begins that ends with the newline before this place. */
+/* Where the line begins that ends with the newline before this index. */
 static size_t line_before(const char *text, size_t end)
 {
     const char *stop = memrchr(text, '\n', end - 1);
@@ -104,68 +115,98 @@ static size_t bytes_to_pass(const struct collect *c, const char *text, size_t en
     return 0;
 }
 
-/* Looks at the line at an index, with those that are equal to it. Returns where the next begins. */
-static size_t look_at(struct collect *c, struct cause_line *seen, const char *text, size_t at,
-                      size_t end)
+/* Where it is in whole lines. */
+struct walk {
+    const char *text;
+    size_t size, at;
+    uint64_t number, offset; /* of the line at at */
+};
+
+/* The line there, without those that are equal to it. */
+static struct cause_line walk_line(const struct walk *w)
 {
-    const char *stop = memchr(text + at, '\n', end - at);
-    size_t size = (size_t)(stop + 1 - (text + at)), next = at + size;
-    seen->text = text + at;
-    seen->size = size - 1;
-    seen->end = seen->number + 1;
-    for (; end - next >= size && memcmp(text + next, text + at, size) == 0; next += size)
-        seen->end++;
-    seen->end_offset = seen->offset + (next - at);
-    causes_take(&c->causes, c->options.filter, seen);
-    return next;
+    const char *stop = memchr(w->text + w->at, '\n', w->size - w->at);
+    size_t size = (size_t)(stop - (w->text + w->at));
+    return (struct cause_line){
+        .text = w->text + w->at,
+        .size = size,
+        .place = {w->number, w->number + 1, w->offset, w->offset + size + 1},
+    };
+}
+
+static void walk_to(struct walk *w, size_t at, uint64_t number)
+{
+    w->offset += at - w->at;
+    w->number = number;
+    w->at = at;
+}
+
+/* Where the lines begin that stand before this place, equal ones counting as one; not before
+ * the walk. */
+static size_t some_back(const struct walk *w, size_t at)
+{
+    for (size_t back = 0; back < CAUSE_BEFORE && at > w->at; back++) {
+        size_t start = line_before(w->text, at), size = at - start;
+        at = start;
+        while (at - w->at >= size && memcmp(w->text + at - size, w->text + start, size) == 0 &&
+               (at == size || w->text[at - size - 1] == '\n'))
+            at -= size;
+    }
+    return at;
+}
+
+/* Takes a line, with those that are equal to it, and goes on to the next. */
+static void take_equal(struct collect *c, struct walk *w)
+{
+    struct cause_line line = walk_line(w);
+    size_t at, size = line.size + 1, next = w->at + size;
+    for (; w->size - next >= size && memcmp(w->text + next, line.text, size) == 0; next += size)
+        line.place.end++;
+    line.place.end_offset = line.place.offset + (next - w->at);
+    enum salience salience = causes_judge(&c->causes, c->options.filter, line.text, line.size, &at);
+    causes_take(&c->causes, salience, at, &line);
+    walk_to(w, next, line.place.end);
+}
+
+/* Goes to the next line that matters, and takes what stands from shortly before it up to it. */
+static void take_next(struct collect *c, struct walk *w)
+{
+    size_t found = w->at;
+    if (!causes_await(&c->causes)) {
+        found += salience_next(c->options.filter, w->text + w->at, w->size - w->at);
+        found = found < w->size ? line_before(w->text, found + 1) : w->size;
+    }
+    size_t from = some_back(w, found);
+    walk_to(w, from, w->number + log_count_newlines(w->text + w->at, from - w->at));
+    while (w->at < w->size && w->at <= found)
+        take_equal(c, w);
 }
 
 /* Looks for causes in whole lines. Returns how many lines that was. */
 static uint64_t look_through(struct collect *c, const struct render_lines *lines, size_t size)
 {
-    const char *text = lines->text;
-    struct cause_line seen = {.number = lines->line, .offset = lines->offset};
-    size_t at = 0;
-    while (at < size) {
-        size_t found = at;
-        if (c->causes.announced == SALIENCE_NONE) {
-            found += salience_next(c->options.filter, text + at, size - at);
-            found = found < size ? line_before(text, found + 1) : size;
-        }
-        seen.number += log_count_newlines(text + at, found - at);
-        seen.offset += found - at;
-        at = found;
-        if (at == size)
-            break;
-        at = look_at(c, &seen, text, at, size);
-        seen.number = seen.end;
-        seen.offset = seen.end_offset;
-    }
-    return seen.number - lines->line;
+    struct walk w = {lines->text, size, 0, lines->line, lines->offset};
+    while (w.at < size)
+        take_next(c, &w);
+    return w.number - lines->line;
 }
 
 /* Lets go of all lines at hand: enough others follow. */
-static void evict_all(struct collect *c, uint64_t line, uint64_t offset)
+static void evict_all(struct collect *c, const struct render_lines *end)
 {
-    for (size_t i = 0; i < c->last.count; i++) {
-        bool next = i + 1 < c->last.count;
-        if (c->evicted + i >= c->first.count)
-            causes_look(&c->causes, c->options.filter, &c->last, i,
-                        next ? c->last.all[i + 1].number : line,
-                        next ? c->last.all[i + 1].offset : offset);
-    }
+    take_newest(c, end->line, end->offset);
     c->evicted += c->last.count;
     lines_drop(&c->last, c->last.count);
 }
 
 /* What is neither among the first nor the last lines is only looked at, many lines at once. */
-static size_t take_lines(void *self, const struct render_lines *lines, uint64_t *ret_count)
+static size_t pass_over_lines(void *self, const struct render_lines *lines, uint64_t *ret_count)
 {
     struct collect *c = self;
     size_t size = c->first_full ? bytes_to_pass(c, lines->text, first_long(lines)) : 0;
     if (size == 0)
         return 0;
-    evict_all(c, lines->line, lines->offset);
+    evict_all(c, lines);
     *ret_count = look_through(c, lines, size);
     c->evicted += *ret_count;
     return size;
@@ -174,12 +215,12 @@ static size_t take_lines(void *self, const struct render_lines *lines, uint64_t 
 int collect_new(const struct collect_options *options, struct collect **ret)
 {
     struct render_options render = {
-        .first_line = 1, .line_max = options->line_max, .fold = true, .pass = take_lines};
+        .first_line = 1, .line_max = options->line_max, .fold = true, .pass = pass_over_lines};
     struct collect *c = calloc(1, sizeof *c);
     if (!c)
         return -ENOMEM;
     c->options = *options;
-    int r = render_new(&render, take_line, c, &c->render);
+    int r = render_new(&render, collect_line, c, &c->render);
     if (r < 0) {
         collect_free(c);
         return r;
@@ -210,5 +251,7 @@ int collect_feed(struct collect *c, const char *data, size_t size)
 
 int collect_finish(struct collect *c)
 {
-    return render_finish(c->render);
+    int r = render_finish(c->render);
+    take_newest(c, c->newlines + c->unfinished + 1, c->bytes);
+    return r;
 }

@@ -3,16 +3,15 @@
  * all between them the ones that look like a cause. Memory depends on how much shall be kept, not
  * on how long the stretch is.
  */
-#ifndef NACRE_VIEW_COLLECT_H
-#define NACRE_VIEW_COLLECT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "screen/render.h"
 #include "view/causes.h"
 #include "view/lines.h"
-#include "view/render.h"
 
 #define COLLECT_MOST ((size_t)4 << 20) /* cost of the last lines, however many shall stay */
 
@@ -31,7 +30,7 @@ struct collect {
     bool first_full;          /* and there are more */
     struct lines last;        /* at least keep, and so many lines, if there are */
     uint64_t evicted;         /* lines that are no longer in last */
-    struct causes causes;     /* among those of them that are not in first, either */
+    struct causes causes;     /* among all of its lines */
     uint64_t bytes, newlines; /* raw, all of it */
     bool unfinished;          /* no newline at its end */
 };
@@ -40,13 +39,6 @@ struct collect {
 int collect_new(const struct collect_options *options, struct collect **ret);
 void collect_free(struct collect *c);
 
-/* 0 or -ENOMEM. */
+/* 0 or -ENOMEM. The causes are all there when it is finished, once. */
 int collect_feed(struct collect *c, const char *data, size_t size);
 int collect_finish(struct collect *c);
-
-/* Looks for causes among the lines that are still at hand: those of first from one on, and those of
- * last up to one. Each line is looked at once. */
-void collect_look(const struct collect *c, size_t first, size_t last, struct causes *at_first,
-                  struct causes *at_last);
-
-#endif

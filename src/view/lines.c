@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/defs.h"
+#include "base/grow.h"
 
 void lines_done(struct lines *l)
 {
@@ -11,16 +12,10 @@ void lines_done(struct lines *l)
     *l = (struct lines){0};
 }
 
-static int reserve(struct lines *l, size_t size)
+static int lines_grow(struct lines *l, size_t size)
 {
-    if (l->count == l->room) {
-        size_t room = MAX(l->room * 2, (size_t)64);
-        struct line *all = reallocarray(l->all, room, sizeof *all);
-        if (!all)
-            return -ENOMEM;
-        l->all = all;
-        l->room = room;
-    }
+    if (GROW(l->all, l->count, l->room) < 0)
+        return -ENOMEM;
     if (l->text_room - l->len < size) {
         size_t room = MAX(l->text_room * 2, l->len + size);
         char *text = realloc(l->text, room);
@@ -34,7 +29,7 @@ static int reserve(struct lines *l, size_t size)
 
 int lines_add(struct lines *l, const struct render_line *line, bool torn)
 {
-    int r = reserve(l, line->size);
+    int r = lines_grow(l, line->size);
     if (r < 0)
         return r;
     l->all[l->count++] = (struct line){

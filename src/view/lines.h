@@ -1,21 +1,22 @@
 /* Rendered lines that are kept for a while, in order. Numbers and offsets are those of the raw
  * stream; see struct render_line. */
-#ifndef NACRE_VIEW_LINES_H
-#define NACRE_VIEW_LINES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "view/render.h"
+#include "screen/render.h"
 
 struct line {
     uint64_t number;
     uint64_t offset;
-    uint64_t count;  /* equal lines folded into it */
-    uint64_t lost;   /* bytes that its own text says are missing */
-    size_t at, size; /* in the text of the whole */
-    bool torn;       /* its beginning is not there */
+    uint64_t count;   /* equal lines folded into it */
+    uint64_t lost;    /* bytes that its own text says are missing */
+    size_t at, size;  /* in the text of the whole */
+    bool torn;        /* its beginning is not there */
+    uint8_t salience; /* what it was judged to be, if it was: see view/salience.h */
+    uint16_t match;   /* where the word is that says so */
 };
 
 struct lines {
@@ -35,5 +36,3 @@ int lines_add(struct lines *l, const struct render_line *line, bool torn);
 void lines_drop(struct lines *l, size_t n);
 
 const char *lines_text(const struct lines *l, size_t i);
-
-#endif

@@ -1,14 +1,14 @@
 #include "view/read.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/defs.h"
+#include "base/grow.h"
 #include "run/log.h"
+#include "screen/render.h"
 #include "view/choose.h"
 #include "view/lines.h"
 #include "view/recall_hint.h"
-#include "view/render.h"
 
 #define CHUNK      65536
 #define NOTICE_MAX 400
@@ -20,7 +20,7 @@ struct turn {
 };
 
 /* One stream in a part. */
-struct side {
+struct part_side {
     struct render *render;
     struct lines lines;
     uint64_t bytes, newlines;
@@ -32,18 +32,18 @@ struct side {
 
 /* What was read without a gap in between. */
 struct part {
-    struct side sides[2];
+    struct part_side sides[2];
     struct turn *turns;
     size_t turn_count, turn_room;
 };
 
-struct item {
+struct read_item {
     struct part *part;
     nacre_stream stream;
     size_t line;
 };
 
-struct reading {
+struct log_reading {
     const nacre_record *record;
     const nacre_position *from;
     unsigned streams;
@@ -52,7 +52,7 @@ struct reading {
     struct part parts[2]; /* before and after what was not read */
     int last;             /* the part that reaches the end */
     size_t line_max;
-    struct item *items; /* all new lines, in order */
+    struct read_item *items; /* all new lines, in order */
     size_t count;
     bool whole;        /* all of them are shown, or */
     size_t head, tail; /* those before head, and those from tail on */
@@ -72,7 +72,7 @@ static void part_done(struct part *p)
 
 static int keep_line(void *self, const struct render_line *line)
 {
-    struct side *side = self;
+    struct part_side *side = self;
     return lines_add(&side->lines, line, side->torn && side->lines.count == 0);
 }
 
@@ -94,21 +94,15 @@ static int add_turn(struct part *p, nacre_stream stream, uint64_t newlines)
         p->turns[p->turn_count - 1].newlines += newlines;
         return 0;
     }
-    if (p->turn_count == p->turn_room) {
-        size_t room = MAX(2 * p->turn_room, (size_t)64);
-        struct turn *turns = reallocarray(p->turns, room, sizeof *turns);
-        if (!turns)
-            return -ENOMEM;
-        p->turns = turns;
-        p->turn_room = room;
-    }
+    if (GROW(p->turns, p->turn_count, p->turn_room) < 0)
+        return -ENOMEM;
     p->turns[p->turn_count++] = (struct turn){stream, newlines};
     return 0;
 }
 
 static int part_feed(struct part *p, const nacre_piece *piece, const char *data, size_t size)
 {
-    struct side *side = &p->sides[piece->stream];
+    struct part_side *side = &p->sides[piece->stream];
     const char *newline = memrchr(data, '\n', size);
     uint64_t newlines = log_count_newlines(data, size);
     size_t closed = newline ? (size_t)(newline + 1 - data) : 0;
@@ -132,18 +126,18 @@ static bool is_open(const nacre_position *position, int s)
 }
 
 /* Where to begin with a stream. */
-static uint64_t begin_of(const struct reading *r, int s)
+static uint64_t begin_of(const struct log_reading *r, int s)
 {
     return is_open(r->from, s) ? r->from->open_offset[s] : r->from->offset;
 }
 
-static int next_part(struct reading *r)
+static int next_part(struct log_reading *r)
 {
     r->last = 1;
     return part_begin(&r->parts[1], r->line_max, true);
 }
 
-static int take_piece(struct reading *r, nacre_piece *piece, const char *data, size_t size)
+static int feed_piece(struct log_reading *r, nacre_piece *piece, const char *data, size_t size)
 {
     uint64_t begin = begin_of(r, piece->stream);
     uint64_t skip = begin > piece->offset ? MIN(begin - piece->offset, (uint64_t)size) : 0;
@@ -155,7 +149,7 @@ static int take_piece(struct reading *r, nacre_piece *piece, const char *data, s
 }
 
 /* Reads on up to an offset of the log. */
-static int read_until(struct reading *r, uint64_t *cursor, uint64_t end, summary_read_fn *read,
+static int read_until(struct log_reading *r, uint64_t *cursor, uint64_t end, summary_read_fn *read,
                       void *self)
 {
     cleanup_free char *chunk = malloc(CHUNK);
@@ -168,14 +162,14 @@ static int read_until(struct reading *r, uint64_t *cursor, uint64_t end, summary
             return (int)n;
         if (n == 0 || piece.offset >= end)
             break;
-        int e = take_piece(r, &piece, chunk, MIN((uint64_t)n, end - piece.offset));
+        int e = feed_piece(r, &piece, chunk, MIN((uint64_t)n, end - piece.offset));
         if (e < 0)
             return e;
     }
     return 0;
 }
 
-static int read_parts(struct reading *r, summary_read_fn *read, void *self)
+static int read_parts(struct log_reading *r, summary_read_fn *read, void *self)
 {
     uint64_t cursor = MIN(begin_of(r, 0), begin_of(r, 1));
     uint64_t half = r->unread / 2, from = r->from->offset;
@@ -198,15 +192,15 @@ static int read_parts(struct reading *r, summary_read_fn *read, void *self)
 
 /* What to add to the numbers and offsets of a part to have those of the stream. What reaches the
  * end is counted from there, the rest from where the last read ended. */
-static uint64_t line_base(const struct reading *r, const struct part *p, int s)
+static uint64_t line_base(const struct log_reading *r, const struct part *p, int s)
 {
-    const struct side *side = &p->sides[s];
+    const struct part_side *side = &p->sides[s];
     if (p == &r->parts[r->last])
         return r->record->lines[s] - MIN(side->newlines + side->unfinished, r->record->lines[s]);
     return r->from->lines[s];
 }
 
-static uint64_t byte_base(const struct reading *r, const struct part *p, int s)
+static uint64_t byte_base(const struct log_reading *r, const struct part *p, int s)
 {
     if (p == &r->parts[r->last])
         return r->record->bytes[s] - MIN(p->sides[s].bytes, r->record->bytes[s]);
@@ -224,7 +218,7 @@ static uint64_t hash(const char *text, size_t size)
 }
 
 /* Whether a line is the unfinished one that was shown before, and still the same. */
-static bool was_shown(const struct reading *r, const struct part *p, int s, size_t i)
+static bool was_shown(const struct log_reading *r, const struct part *p, int s, size_t i)
 {
     const struct lines *lines = &p->sides[s].lines;
     const struct line *line = &lines->all[i];
@@ -234,7 +228,7 @@ static bool was_shown(const struct reading *r, const struct part *p, int s, size
 }
 
 /* Adds the lines of one stream that begin before a number. */
-static void add_items(struct reading *r, struct part *p, int s, size_t *next, uint64_t number)
+static void add_items(struct log_reading *r, struct part *p, int s, size_t *next, uint64_t number)
 {
     struct lines *lines = &p->sides[s].lines;
     for (; *next < lines->count && lines->all[*next].number < number; ++*next) {
@@ -244,12 +238,12 @@ static void add_items(struct reading *r, struct part *p, int s, size_t *next, ui
                 continue;
             lines->all[*next].count--;
         }
-        r->items[r->count++] = (struct item){p, s, *next};
+        r->items[r->count++] = (struct read_item){p, s, *next};
     }
 }
 
 /* Both streams in the order in which their lines ended. */
-static void order_part(struct reading *r, struct part *p)
+static void order_part(struct log_reading *r, struct part *p)
 {
     size_t next[2] = {0, 0};
     uint64_t newlines[2] = {0, 0};
@@ -262,7 +256,7 @@ static void order_part(struct reading *r, struct part *p)
         add_items(r, p, s, &next[s], UINT64_MAX);
 }
 
-static int order_items(struct reading *r)
+static int order_items(struct log_reading *r)
 {
     size_t count = 1;
     for (int p = 0; p <= r->last; p++)
@@ -277,13 +271,13 @@ static int order_items(struct reading *r)
 
 /* -- Choosing --------------------------------------------------------------------------------- */
 
-static size_t item_cost(const struct item *item, size_t limit)
+static size_t item_cost(const struct read_item *item, size_t limit)
 {
     return choose_line_cost(&item->part->sides[item->stream].lines, item->line, limit);
 }
 
 /* All of it, or a quarter of the room for the beginning and the rest for the end. */
-static void fit(struct reading *r, size_t room, size_t limit)
+static void fit_items(struct log_reading *r, size_t room, size_t limit)
 {
     size_t cost = 0, head_room = room / 4, used = 0;
     for (size_t i = 0; i < r->count && cost <= room; i++)
@@ -298,7 +292,7 @@ static void fit(struct reading *r, size_t room, size_t limit)
         used += more;
     }
     for (; r->tail > r->head; r->tail--) {
-        const struct item *item = &r->items[r->tail - 1];
+        const struct read_item *item = &r->items[r->tail - 1];
         size_t more = item_cost(item, limit);
         if (used + more > room || item->part != &r->parts[r->last])
             break;
@@ -306,17 +300,17 @@ static void fit(struct reading *r, size_t room, size_t limit)
     }
 }
 
-/* A place in a stream. */
-struct place {
+/* A line and a byte of a stream. */
+struct stream_spot {
     uint64_t line, byte;
 };
 
 /* Where the line after an item of the head begins. */
-static struct place after_item(const struct reading *r, const struct item *item)
+static struct stream_spot after_item(const struct log_reading *r, const struct read_item *item)
 {
-    const struct side *side = &item->part->sides[item->stream];
+    const struct part_side *side = &item->part->sides[item->stream];
     bool next = item->line + 1 < side->lines.count;
-    return (struct place){
+    return (struct stream_spot){
         line_base(r, item->part, item->stream) +
             (next ? side->lines.all[item->line + 1].number : side->newlines + side->unfinished + 1),
         byte_base(r, item->part, item->stream) +
@@ -324,18 +318,20 @@ static struct place after_item(const struct reading *r, const struct item *item)
     };
 }
 
-static struct place at_item(const struct reading *r, const struct item *item)
+static struct stream_spot at_item(const struct log_reading *r, const struct read_item *item)
 {
     const struct line *line = &item->part->sides[item->stream].lines.all[item->line];
-    return (struct place){line_base(r, item->part, item->stream) + line->number,
-                          byte_base(r, item->part, item->stream) + line->offset};
+    return (struct stream_spot){line_base(r, item->part, item->stream) + line->number,
+                                byte_base(r, item->part, item->stream) + line->offset};
 }
 
 /* What of a stream lies between the two ends that are shown. */
-static void omitted(const struct reading *r, int s, struct place *ret_from, struct place *ret_to)
+static void omitted(const struct log_reading *r, int s, struct stream_spot *ret_from,
+                    struct stream_spot *ret_to)
 {
-    *ret_from = (struct place){line_base(r, &r->parts[0], s) + 1, byte_base(r, &r->parts[0], s)};
-    *ret_to = (struct place){r->record->lines[s] + 1, r->record->bytes[s]};
+    *ret_from =
+        (struct stream_spot){line_base(r, &r->parts[0], s) + 1, byte_base(r, &r->parts[0], s)};
+    *ret_to = (struct stream_spot){r->record->lines[s] + 1, r->record->bytes[s]};
     for (size_t i = r->head; i > 0; i--)
         if ((int)r->items[i - 1].stream == s) {
             *ret_from = after_item(r, &r->items[i - 1]);
@@ -350,12 +346,12 @@ static void omitted(const struct reading *r, int s, struct place *ret_from, stru
 
 /* -- Writing ---------------------------------------------------------------------------------- */
 
-static int write_notice(struct buf *out, const struct reading *r, nacre_audience audience)
+static int write_omitted(struct buf *out, const struct log_reading *r, nacre_audience audience)
 {
     uint64_t lines[2] = {0}, bytes[2] = {0};
     struct recall_range ranges[2] = {0};
     for (int s = 0; s < 2; s++) {
-        struct place from, to;
+        struct stream_spot from, to;
         omitted(r, s, &from, &to);
         if (!(r->streams & 1u << s) || to.byte <= from.byte)
             continue;
@@ -371,18 +367,18 @@ static int write_notice(struct buf *out, const struct reading *r, nacre_audience
     return e == 0 ? buf_str(out, "\n") : e;
 }
 
-static int write_items(struct buf *out, const struct reading *r, size_t from, size_t to,
+static int write_items(struct buf *out, const struct log_reading *r, size_t from, size_t to,
                        size_t limit)
 {
     int e = 0;
     for (size_t i = from; e == 0 && i < to; i++) {
-        const struct item *item = &r->items[i];
+        const struct read_item *item = &r->items[i];
         e = choose_write_line(out, &item->part->sides[item->stream].lines, item->line, limit);
     }
     return e;
 }
 
-static int write_view(struct buf *out, struct reading *r, const nacre_view_options *options)
+static int write_view(struct buf *out, struct log_reading *r, const nacre_view_options *options)
 {
     char status[64];
     size_t budget = summary_budget(options), before = out->len;
@@ -391,20 +387,20 @@ static int write_view(struct buf *out, struct reading *r, const nacre_view_optio
     if (e < 0 || (r->count == 0 && r->last == 0))
         return e < 0 ? e : buf_str(out, "(no new output)\n");
     size_t room = budget - (out->len - before), limit = room;
-    fit(r, room, limit);
+    fit_items(r, room, limit);
     if (!r->whole) {
         limit = (room - NOTICE_MAX) / 4;
-        fit(r, room - NOTICE_MAX, limit);
+        fit_items(r, room - NOTICE_MAX, limit);
     }
     e = write_items(out, r, 0, r->head, limit);
     if (e == 0 && !r->whole)
-        e = write_notice(out, r, options->audience);
+        e = write_omitted(out, r, options->audience);
     return e == 0 ? write_items(out, r, r->tail, r->count, limit) : e;
 }
 
 /* -- The next position ------------------------------------------------------------------------ */
 
-static void note_open_line(const struct side *side, nacre_position *next, int s)
+static void note_open_line(const struct part_side *side, nacre_position *next, int s)
 {
     const struct lines *lines = &side->lines;
     size_t i = lines->count;
@@ -415,12 +411,12 @@ static void note_open_line(const struct side *side, nacre_position *next, int s)
     next->open_hash[s] = hash(shown ? lines_text(lines, i - 1) : "", size);
 }
 
-static void move_position(const struct reading *r, nacre_position *position)
+static void move_position(const struct log_reading *r, nacre_position *position)
 {
     nacre_position next = NACRE_POSITION_INIT;
     next.offset = r->end;
     for (int s = 0; s < 2; s++) {
-        const struct side *side = &r->parts[r->last].sides[s];
+        const struct part_side *side = &r->parts[r->last].sides[s];
         next.lines[s] = r->record->lines[s] - MIN((uint64_t)side->unfinished, r->record->lines[s]);
         next.bytes[s] = r->record->bytes[s];
         if (!side->unfinished || r->end - side->open_offset > READ_OPEN)
@@ -435,7 +431,7 @@ int view_read(struct buf *out, const nacre_record *record, nacre_position *posit
               const nacre_view_options *options, uint64_t unread, summary_read_fn *read, void *self,
               bool *ret_new)
 {
-    struct reading *r = calloc(1, sizeof *r);
+    struct log_reading *r = calloc(1, sizeof *r);
     if (!r)
         return -ENOMEM;
     r->record = record;

@@ -3,8 +3,7 @@
  * one that was unfinished when it was shown is looked at again from its beginning, and shown again
  * only if it changed. Memory is bounded by what is read at once.
  */
-#ifndef NACRE_VIEW_READ_H
-#define NACRE_VIEW_READ_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@
 int view_read(struct buf *out, const nacre_record *record, nacre_position *position,
               const nacre_view_options *options, uint64_t unread, summary_read_fn *read, void *self,
               bool *ret_new);
-
-#endif

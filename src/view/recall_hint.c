@@ -1,7 +1,10 @@
 #include "view/recall_hint.h"
 
-#define TOOL_LINES   "recall(id: \"%s\", lines: \"%llu-%llu\", stream: \"%s\")"
-#define PEOPLE_LINES "nacre recall --id %s --lines %llu-%llu --stream %s"
+#define TOOL_LINES    "recall(id: \"%s\", lines: \"%llu-%llu\", stream: \"%s\")"
+#define PEOPLE_LINES  "nacre recall --id %s --lines %llu-%llu --stream %s"
+
+#define TOOL_SEARCH   "recall(id: \"%s\", pattern: \"%s\")"
+#define PEOPLE_SEARCH "nacre recall --id %s '%s'"
 
 const char *recall_stream(nacre_stream stream)
 {
@@ -46,4 +49,13 @@ int recall_hint(struct buf *out, const nacre_id *id, const struct recall_range r
         before = "; ";
     }
     return r;
+}
+
+int recall_search_hint(struct buf *out, const nacre_id *id, const char *pattern,
+                       nacre_audience audience)
+{
+    nacre_id_text text = nacre_id_short(id);
+    if (audience == NACRE_FOR_PEOPLE)
+        return buf_printf(out, PEOPLE_SEARCH, text.s, pattern);
+    return buf_printf(out, TOOL_SEARCH, text.s, pattern);
 }

@@ -1,6 +1,5 @@
 /* What a view left out: how much, and the call or the command that brings it back. */
-#ifndef NACRE_VIEW_RECALL_HINT_H
-#define NACRE_VIEW_RECALL_HINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,4 +25,6 @@ int recall_amounts(struct buf *out, const char *before, const uint64_t lines[2],
 int recall_hint(struct buf *out, const nacre_id *id, const struct recall_range ranges[2],
                 nacre_audience audience);
 
-#endif
+/* Appends a call that searches what a run printed. */
+int recall_search_hint(struct buf *out, const nacre_id *id, const char *pattern,
+                       nacre_audience audience);

@@ -1,54 +1,45 @@
 #include "view/summary.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
+#include "text/brief.h"
+#include "text/frame.h"
 #include "view/choose.h"
+#include "view/fence_words.h"
+#include "view/limit_words.h"
+#include "view/rank.h"
 #include "view/recall_hint.h"
-#include "view/utf8.h"
 
 #define CHUNK ((size_t)256 * 1024)
 
 /* The parts that are never left out, and the headings, fit the smallest budget. */
-#define HEADER_MAX 128
-#define NOTICE_MAX 640
+#define HEADER_MAX 160
+#define NOTICE_MAX 608
 _Static_assert(HEADER_MAX + NOTICE_MAX + 2 * CHOOSE_HEADING <= NACRE_VIEW_BUDGET_MIN,
                "the smallest budget is large enough");
-
-size_t summary_budget(const nacre_view_options *options)
-{
-    uint64_t bytes = options->tokens > 0 ? options->tokens : options->bytes;
-    if (bytes == 0)
-        return NACRE_VIEW_BUDGET;
-    bytes = MIN(bytes, (uint64_t)NACRE_VIEW_BUDGET_MAX);
-    bytes *= options->tokens > 0 ? NACRE_TOKEN_BYTES : 1;
-    return MIN(bytes, (uint64_t)NACRE_VIEW_BUDGET_MAX);
-}
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
 struct source {
     const nacre_record *record;
     const nacre_view_options *options;
-    struct shown *streams;
+    struct shown_stream *streams;
     uint64_t end;    /* of the log, as the record knew it */
     uint64_t seen;   /* where the last byte that was read ends */
     uint64_t gap[2]; /* bytes that were missing */
 };
 
-static void streams_done(struct shown streams[2])
+static void streams_done(struct shown_stream streams[2])
 {
     for (int s = 0; s < 2; s++) {
         collect_free(streams[s].before);
         collect_free(streams[s].after);
-        choose_done(&streams[s]);
     }
 }
 
-static int begin_part(const struct source *from, const struct shown *stream, bool torn,
+static int begin_part(const struct source *from, const struct shown_stream *stream, bool torn,
                       struct collect **ret)
 {
     size_t budget = summary_budget(from->options);
@@ -67,7 +58,7 @@ static int begin_part(const struct source *from, const struct shown *stream, boo
 static int begin_after_gap(struct source *from, nacre_stream s)
 {
     const nacre_record *record = from->record;
-    struct shown *stream = &from->streams[s];
+    struct shown_stream *stream = &from->streams[s];
     if (record->dropped_bytes[s] == 0 && record->tree == NACRE_TREE_EMPTY)
         return 0;
     collect_free(stream->after);
@@ -75,8 +66,8 @@ static int begin_after_gap(struct source *from, nacre_stream s)
     return begin_part(from, stream, true, &stream->after);
 }
 
-static int take_piece(struct source *from, nacre_stream s, const nacre_piece *piece,
-                      const char *data, size_t size)
+static int collect_piece(struct source *from, nacre_stream s, const nacre_piece *piece,
+                         const char *data, size_t size)
 {
     int r = piece->gap_bytes > 0 ? begin_after_gap(from, s) : 0;
     from->gap[s] += piece->gap_bytes;
@@ -84,8 +75,8 @@ static int take_piece(struct source *from, nacre_stream s, const nacre_piece *pi
 }
 
 /* Takes in a stream up to the end the record knew. */
-static int read_stream(struct source *from, nacre_stream s, char *chunk, summary_read_fn *read,
-                       void *self)
+static int collect_stream(struct source *from, nacre_stream s, char *chunk, summary_read_fn *read,
+                          void *self)
 {
     nacre_piece piece = {0};
     uint64_t cursor = 0;
@@ -96,7 +87,7 @@ static int read_stream(struct source *from, nacre_stream s, char *chunk, summary
         if (n == 0 || piece.offset >= from->end)
             break;
         uint64_t size = MIN((uint64_t)n, from->end - piece.offset);
-        int r = take_piece(from, s, &piece, chunk, size);
+        int r = collect_piece(from, s, &piece, chunk, size);
         if (r < 0)
             return r;
         from->seen = MAX(from->seen, MIN(cursor, from->end));
@@ -104,27 +95,27 @@ static int read_stream(struct source *from, nacre_stream s, char *chunk, summary
     return 0;
 }
 
-static int read_log(struct source *from, summary_read_fn *read, void *self)
+static int collect_log(struct source *from, summary_read_fn *read, void *self)
 {
     cleanup_free char *chunk = malloc(CHUNK);
     int r = chunk ? 0 : -ENOMEM;
     for (int s = 0; r == 0 && s < 2; s++)
         if (from->record->bytes[s] > 0)
-            r = read_stream(from, s, chunk, read, self);
+            r = collect_stream(from, s, chunk, read, self);
     return r;
 }
 
 /* Whether the last bytes of a stream were read: what was lost and what was read add up to it. */
 static bool end_is_there(const struct source *from, nacre_stream s)
 {
-    const struct shown *stream = &from->streams[s];
+    const struct shown_stream *stream = &from->streams[s];
     uint64_t after = stream->after ? stream->after->bytes : 0;
     return from->seen >= from->end && stream->before->bytes + from->gap[s] + after >= stream->bytes;
 }
 
 /* What follows a gap is numbered from the end of the stream, which is known. If the end is not
  * there, what was read behind the gap has no numbers, and is not used. */
-static int finish_stream(struct shown *stream, bool has_end)
+static int finish_stream(struct shown_stream *stream, bool has_end)
 {
     int r = collect_finish(stream->before);
     if (r == 0 && stream->after)
@@ -153,9 +144,9 @@ static int collect_streams(struct source *from, summary_read_fn *read, void *sel
     const nacre_record *record = from->record;
     int r = 0;
     for (int s = 0; r == 0 && s < 2; s++) {
-        struct shown *stream = &from->streams[s];
+        struct shown_stream *stream = &from->streams[s];
         int64_t safe = from->options->lines[s];
-        *stream = (struct shown){
+        *stream = (struct shown_stream){
             .lines = record->lines[s],
             .bytes = record->bytes[s],
             .safe = safe < 0 ? usual[s] : (uint64_t)safe,
@@ -163,7 +154,7 @@ static int collect_streams(struct source *from, summary_read_fn *read, void *sel
         r = begin_part(from, stream, false, &stream->before);
     }
     if (r == 0)
-        r = read_log(from, read, self);
+        r = collect_log(from, read, self);
     for (int s = 0; r == 0 && s < 2; s++)
         r = finish_stream(&from->streams[s], end_is_there(from, s));
     return r;
@@ -176,7 +167,7 @@ struct omission {
     uint64_t from, to; /* between the first lines and the last ones */
 };
 
-static struct omission omission_of(const struct shown *s)
+static struct omission omission_of(const struct shown_stream *s)
 {
     struct omission o = {
         .lines = choose_first_lines(s) + choose_last_lines(s),
@@ -184,9 +175,10 @@ static struct omission omission_of(const struct shown *s)
         .from = choose_first_lines(s) + 1,
         .to = choose_last_number(s) - 1,
     };
-    for (size_t i = 0; i < s->cause_count; i++) {
-        o.lines += s->causes[i].end - s->causes[i].number;
-        o.bytes += s->causes[i].end_offset - s->causes[i].offset;
+    for (size_t i = 0; i < s->lifted_count; i++) {
+        const struct cause_place *place = &s->lifted[i].place;
+        o.lines += place->end - place->number;
+        o.bytes += place->end_offset - place->offset;
     }
     o.lines = s->lines - MIN(o.lines, s->lines);
     o.bytes = s->bytes - MIN(o.bytes, s->bytes);
@@ -208,7 +200,9 @@ static int write_outcome(struct buf *out, const nacre_record *record)
         return buf_printf(out, "Signal: %s%s", nacre_signal_name(record->signal, name, sizeof name),
                           record->core_dumped ? " (core dumped)" : "");
     case NACRE_KILLED:
-        return buf_str(out, "Killed");
+        return record->reason == NACRE_REASON_LIMIT
+                   ? buf_printf(out, "Killed (limit %s)", nacre_limit_name(record->limits.ended))
+                   : buf_str(out, "Killed");
     case NACRE_TIMED_OUT:
         return buf_printf(out, "Timed out after %.15gs (killed)",
                           (double)record->timeout_ms / 1000);
@@ -224,27 +218,11 @@ static int write_header(struct buf *out, const nacre_record *record)
 {
     int r = write_outcome(out, record);
     if (r == 0)
-        r = buf_printf(out, " | stdout: %llu lines | stderr: %llu lines\n",
+        r = buf_printf(out, " | stdout: %llu lines | stderr: %llu lines%s%s\n",
                        (unsigned long long)record->lines[NACRE_STDOUT],
-                       (unsigned long long)record->lines[NACRE_STDERR]);
-    return r;
-}
-
-/* A stranger's text that stays on its line. */
-static int write_inline(struct buf *out, const char *text, size_t size)
-{
-    int r = 0;
-    while (r == 0 && size > 0) {
-        uint32_t point;
-        size_t n = utf8_next(text, size, &point);
-        bool invalid = n == 0 || point == UTF8_INVALID;
-        bool breaks = point < ' ' || (point >= 0x7f && point < 0xa0) || (point | 1) == 0x2029;
-        n = n > 0 ? n : size;
-        r = invalid ? buf_str(out, UTF8_REPLACEMENT)
-                    : buf_append(out, breaks ? " " : text, breaks ? 1 : n);
-        text += n;
-        size -= n;
-    }
+                       (unsigned long long)record->lines[NACRE_STDERR],
+                       record->sandbox && record->sandbox[0] ? " | sandbox: " : "",
+                       record->sandbox ? record->sandbox : "");
     return r;
 }
 
@@ -253,7 +231,7 @@ static int write_leftover(struct buf *out, const nacre_process *process)
 {
     int r = buf_printf(out, "Left running: pid %d (", (int)process->pid);
     if (r == 0)
-        r = write_inline(out, process->command, strnlen(process->command, sizeof process->command));
+        r = brief_inline(out, process->command, strnlen(process->command, sizeof process->command));
     if (r == 0)
         r = buf_str(out, ")");
     for (int i = 0; r == 0 && i < NACRE_PORTS_MAX && process->ports[i] != 0; i++)
@@ -289,6 +267,20 @@ static int write_leftovers(struct buf *out, const nacre_record *record, size_t r
     return 0;
 }
 
+static int write_spare(struct buf *out, const nacre_record *record)
+{
+    return record->spare ? buf_str(out, "Kept in memory, and not for long: the home has no room\n")
+                         : 0;
+}
+
+/* In the smallest budget there is room for few of them. */
+static int write_refusals(struct buf *out, const nacre_record *record, size_t room)
+{
+    room -= MIN(room, 2 * (size_t)CHOOSE_HEADING);
+    int r = limit_words(out, record, MIN(room / 4, (size_t)LIMIT_WORDS_MAX));
+    return r < 0 ? r : fence_words(out, record, MIN(room / 4, (size_t)FENCE_WORDS_MAX));
+}
+
 static int write_dropped(struct buf *out, const nacre_record *record)
 {
     if (record->dropped_bytes[0] == 0 && record->dropped_bytes[1] == 0)
@@ -308,7 +300,7 @@ struct notice {
     struct recall_range ranges[2];
 };
 
-static struct notice notice_of(const struct shown streams[2])
+static struct notice notice_of(const struct shown_stream streams[2])
 {
     struct notice n = {0};
     for (int s = 0; s < 2; s++) {
@@ -324,8 +316,8 @@ static struct notice notice_of(const struct shown streams[2])
 }
 
 /* How much was left out, and how to get it back. */
-static int write_notice(struct buf *out, const nacre_record *record, const struct notice *n,
-                        nacre_audience audience)
+static int write_left_out(struct buf *out, const nacre_record *record, const struct notice *n,
+                          nacre_audience audience)
 {
     bool left_out = n->bytes[0] > 0 || n->bytes[1] > 0;
     if (!left_out && n->cut == 0)
@@ -353,20 +345,19 @@ static size_t longest_notice(const nacre_record *record, nacre_audience audience
         if (record->bytes[s] > 0)
             n.ranges[s] = (struct recall_range){record->lines[s], record->lines[s]};
     }
-    struct buf text cleanup_buf;
-    buf_init(&text, NOTICE_MAX);
-    return write_notice(&text, record, &n, audience) == 0 ? text.len : NOTICE_MAX;
+    struct buf text cleanup_buf = BUF_UP_TO(NOTICE_MAX);
+    return write_left_out(&text, record, &n, audience) == 0 ? text.len : NOTICE_MAX;
 }
 
 #define WHOLE_HEADING "--- %s (%llu lines) ---\n"
 
-static int write_heading(struct buf *out, const struct shown *s, nacre_stream stream,
+static int write_heading(struct buf *out, const struct shown_stream *s, nacre_stream stream,
                          uint64_t end_lost)
 {
     const char *name = recall_stream(stream);
     struct omission o = omission_of(s);
     unsigned long long all = s->lines, shown = choose_last_lines(s), hidden = o.lines;
-    if (o.bytes == 0 && s->first == 0 && s->cause_count == 0)
+    if (o.bytes == 0 && s->first == 0 && s->lifted_count == 0)
         return buf_printf(out, WHOLE_HEADING, name, all);
     if (end_lost)
         return buf_printf(out, "--- %s (%llu of %llu, the last were not kept) ---\n", name, shown,
@@ -377,7 +368,7 @@ static int write_heading(struct buf *out, const struct shown *s, nacre_stream st
     return buf_printf(out, "--- %s (last %llu of %llu) ---\n", name, shown, all);
 }
 
-static int write_first(struct buf *out, const struct shown *s, nacre_stream stream)
+static int write_first(struct buf *out, const struct shown_stream *s, nacre_stream stream)
 {
     if (s->first == 0)
         return 0;
@@ -388,17 +379,20 @@ static int write_first(struct buf *out, const struct shown *s, nacre_stream stre
     return r;
 }
 
-static int write_causes(struct buf *out, const struct shown *s, nacre_stream stream)
+static int write_causes(struct buf *out, const struct shown_stream *s, nacre_stream stream)
 {
-    if (s->cause_count == 0)
+    size_t causes = choose_causes(s);
+    if (causes == 0)
         return 0;
     int r = buf_printf(out, "--- %s (likely causes: %zu of %llu) ---\n", recall_stream(stream),
-                       s->cause_count, (unsigned long long)choose_cause_total(s));
-    for (size_t i = 0; r == 0 && i < s->cause_count; i++) {
-        const struct chosen_cause *c = &s->causes[i];
-        r = buf_printf(out, "%llu: ", (unsigned long long)c->number);
+                       causes, (unsigned long long)choose_cause_total(s));
+    for (size_t i = 0; r == 0 && i < s->lifted_count; i++) {
+        const struct lifted *line = &s->lifted[i];
+        unsigned long long number = line->place.number;
+        r = line->salience != SALIENCE_NONE ? buf_printf(out, LIFTED_CAUSE, number)
+                                            : buf_printf(out, LIFTED_NEAR, number);
         if (r == 0)
-            r = buf_append(out, c->cause->text, c->cause->size);
+            r = frame_write(out, line->text, line->size);
         if (r == 0)
             r = buf_str(out, "\n");
     }
@@ -406,12 +400,12 @@ static int write_causes(struct buf *out, const struct shown *s, nacre_stream str
 }
 
 /* Whether the last bytes of the stream are not in the log. */
-static bool end_is_lost(const struct shown *s)
+static bool end_is_lost(const struct shown_stream *s)
 {
     return !s->after && s->before->bytes < s->bytes;
 }
 
-static int write_stream(struct buf *out, const struct shown *s, nacre_stream stream)
+static int write_stream(struct buf *out, const struct shown_stream *s, nacre_stream stream)
 {
     if (s->bytes == 0)
         return 0;
@@ -429,15 +423,22 @@ static int write_stream(struct buf *out, const struct shown *s, nacre_stream str
 /* -- All of it -------------------------------------------------------------------------------- */
 
 /* Whether a stream is shown whole in the compact form. */
-static bool is_short(const struct shown *s)
+static bool is_short(const struct shown_stream *s)
 {
     return s->before->last.count <= s->safe;
 }
 
+/* Whether a command did not end as it should. */
+static bool is_failure(const nacre_record *record)
+{
+    return record->outcome != NACRE_RUNNING &&
+           !(record->outcome == NACRE_EXITED && record->exit_code == 0);
+}
+
 /* Decides what is shown in a room that is for headings and lines, and for the notice if there has
  * to be one. */
-static int fit(struct shown streams[2], const nacre_view_options *options, size_t room,
-               size_t notice)
+static void fit_streams(struct shown_stream streams[2], const nacre_view_options *options,
+                        bool failed, size_t room, size_t notice)
 {
     size_t whole = 0, headings = 0;
     bool complete = true;
@@ -453,31 +454,78 @@ static int fit(struct shown streams[2], const nacre_view_options *options, size_
             whole += (size_t)snprintf(NULL, 0, WHOLE_HEADING, recall_stream(s),
                                       (unsigned long long)streams[s].lines) +
                      choose_whole_cost(&streams[s]);
-    if (!complete || whole > room)
-        return choose(streams, room - MIN(room, headings + notice), options->compact > 0);
-    choose_whole(&streams[0]);
-    choose_whole(&streams[1]);
-    return 0;
+    size_t left = room - MIN(room, headings + notice);
+    if (complete && whole <= room) {
+        choose_whole(&streams[0]);
+        choose_whole(&streams[1]);
+    } else if (options->compact > 0) {
+        choose_compact(streams, left);
+    } else {
+        choose(streams, left, failed);
+    }
 }
 
-static int compose(struct buf *out, const nacre_record *record, const nacre_view_options *options,
-                   struct shown streams[2])
+/* What is worth asking for in what was left out, after how it ended. */
+static const char *pattern_for(const nacre_record *record)
 {
-    struct buf leftovers cleanup_buf;
-    buf_init(&leftovers, NACRE_VIEW_BUDGET_MAX);
+    bool exited = record->outcome == NACRE_EXITED;
+    if (record->outcome == NACRE_TIMED_OUT)
+        return "(?i)wait|connect|retry|listen|lock";
+    if (exited && (record->exit_code == 126 || record->exit_code == 127))
+        return "(?i)found|permi|exec|interpreter";
+    if (!exited || record->exit_code > 128)
+        return "(?i)kill|signal|memory|core|abort";
+    return "(?i)\\bnot\\b|\\bno\\b|nan\\b|expect|differ|skip|stop";
+}
+
+/* Of a failure of which no line speaks, says so. */
+static int write_no_cause(struct buf *out, const nacre_record *record,
+                          const struct shown_stream streams[2], nacre_audience audience)
+{
+    for (int s = 0; s < 2; s++)
+        for (enum salience degree = SALIENCE_MENTION; degree <= SALIENCE_CAUSE; degree++)
+            if (choose_degree(&streams[s], degree) > 0)
+                return 0;
+    if (!is_failure(record))
+        return 0;
+    int r = buf_str(out, "No line looks like the cause. Worth asking: ");
+    if (r == 0)
+        r = recall_search_hint(out, &record->id, pattern_for(record), audience);
+    return r == 0 ? buf_str(out, "\n") : r;
+}
+
+static bool is_left_out(const struct notice *n)
+{
+    return n->bytes[0] > 0 || n->bytes[1] > 0;
+}
+
+static int compose_summary(struct buf *out, const nacre_record *record,
+                           const nacre_view_options *options, struct shown_stream streams[2])
+{
+    struct buf leftovers cleanup_buf = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX);
+    struct buf advice cleanup_buf = BUF_UP_TO(NOTICE_MAX);
     size_t before = out->len, budget = summary_budget(options);
     size_t longest = longest_notice(record, options->audience);
     int r = write_header(out, record);
+    if (r == 0)
+        r = write_spare(out, record);
+    if (r == 0)
+        r = write_refusals(out, record, budget - (out->len - before) - longest);
     size_t frame = out->len - before;
     size_t spare = budget - frame - longest - 2 * (size_t)CHOOSE_HEADING;
     if (r == 0)
         r = write_leftovers(&leftovers, record, spare / 2);
     if (r == 0)
-        r = fit(streams, options, budget - frame - leftovers.len, longest);
+        r = write_no_cause(&advice, record, streams, options->audience);
     if (r < 0)
         return r;
+    advice.len = advice.len <= spare / 4 ? advice.len : 0;
+    fit_streams(streams, options, is_failure(record), budget - frame - leftovers.len,
+                longest + advice.len);
     struct notice notice = notice_of(streams);
-    r = write_notice(out, record, &notice, options->audience);
+    r = write_left_out(out, record, &notice, options->audience);
+    if (r == 0 && is_left_out(&notice))
+        r = buf_append(out, advice.data, advice.len);
     if (r == 0)
         r = buf_append(out, leftovers.data, leftovers.len);
     if (r == 0)
@@ -487,19 +535,35 @@ static int compose(struct buf *out, const nacre_record *record, const nacre_view
     return r;
 }
 
+/* Of a command that printed nothing there is nothing to choose from. */
+static int compose_bare(struct buf *out, const nacre_record *record,
+                        const nacre_view_options *options)
+{
+    size_t before = out->len, budget = summary_budget(options);
+    int r = write_header(out, record);
+    if (r == 0)
+        r = write_spare(out, record);
+    if (r == 0)
+        r = write_refusals(out, record, budget - (out->len - before));
+    size_t spare = budget - (out->len - before) - 2 * (size_t)CHOOSE_HEADING;
+    return r < 0 ? r : write_leftovers(out, record, out->len + spare / 2);
+}
+
 int summary_write(struct buf *out, const nacre_record *record, const nacre_view_options *options,
                   summary_read_fn *read, void *self)
 {
-    struct shown streams[2] = {0};
+    struct shown_stream streams[2] = {0};
     struct source from = {
         .record = record,
         .options = options,
         .streams = streams,
         .end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
     };
+    if (from.end == 0)
+        return compose_bare(out, record, options);
     int r = collect_streams(&from, read, self);
     if (r == 0)
-        r = compose(out, record, options, streams);
+        r = compose_summary(out, record, options, streams);
     streams_done(streams);
     return r;
 }

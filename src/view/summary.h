@@ -3,10 +3,8 @@
  * takes memory in proportion to the budget only; what had to be left out is counted exactly. The
  * format and the order of shrinking are in docs/view.md.
  */
-#ifndef NACRE_VIEW_SUMMARY_H
-#define NACRE_VIEW_SUMMARY_H
+#pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +13,7 @@
 #include <nacre/watch.h>
 
 #include "base/buf.h"
+#include "base/defs.h"
 
 /* Of a stream that does not fit, these are shown first, unless the options say otherwise. */
 #define SUMMARY_STDERR_LINES 50
@@ -27,7 +26,15 @@ typedef int64_t summary_read_fn(void *self, uint64_t *cursor, unsigned streams, 
                                 size_t size, nacre_piece *ret_piece);
 
 /* The bytes an answer may have under these options, which are valid. */
-size_t summary_budget(const nacre_view_options *options);
+static inline size_t summary_budget(const nacre_view_options *options)
+{
+    uint64_t bytes = options->tokens > 0 ? options->tokens : options->bytes;
+    if (bytes == 0)
+        return NACRE_VIEW_BUDGET;
+    bytes = MIN(bytes, (uint64_t)NACRE_VIEW_BUDGET_MAX);
+    bytes *= options->tokens > 0 ? NACRE_TOKEN_BYTES : 1;
+    return MIN(bytes, (uint64_t)NACRE_VIEW_BUDGET_MAX);
+}
 
 /*
  * Appends the summary of the run to out: its log as it was when the record was filled, also if
@@ -36,5 +43,3 @@ size_t summary_budget(const nacre_view_options *options);
  */
 int summary_write(struct buf *out, const nacre_record *record, const nacre_view_options *options,
                   summary_read_fn *read, void *self);
-
-#endif

@@ -1,6 +1,6 @@
-/* Records as JSON, for programs: the field names are those of the documentation. */
-#ifndef NACRE_VIEW_RECORD_JSON_H
-#define NACRE_VIEW_RECORD_JSON_H
+/* What a record says: in words (<nacre/record.h>), and as JSON, for programs, with the field names
+ * of the documentation. */
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -15,5 +15,3 @@ json_t *json_list(const char *const *list);
 
 /* NULL if out of memory. */
 json_t *json_record(const nacre_record *record);
-
-#endif

@@ -1,149 +1,99 @@
-/* nacre: finds the verb and hands it its arguments; everything it says about itself is here. */
-#include <errno.h>
+/* nacre: has the table of verbs, finds the one that is meant, and hands it its arguments. */
 #include <fcntl.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <nacre/nacre.h>
 
 #include "base/defs.h"
 #include "base/text.h"
-#include "cli/args.h"
-#include "cli/cli.h"
-#include "cli/out.h"
+#include "cli/complete.h"
+#include "cli/help.h"
+#include "cli/verbs.h"
+#include "console/out.h"
 
-#define USAGE_COLUMNS 96
-
-static const struct verb *const verbs[] = {
-    &verb_run,           &verb_start,     &verb_list,   &verb_output,
-    &verb_show,          &verb_wait,      &verb_input,  &verb_kill,
-    &verb_adopt,         &verb_recall,    &verb_rm,     &verb_gc,
-    &verb_sessions,      &verb_config,    &verb_doctor, &verb_mcp,
-    &verb_acp_terminals, &verb_acp_proxy,
+const struct verb *const verb_table[] = {
+    &verb_run,        &verb_start,   &verb_list, &verb_output,        &verb_show,
+    &verb_wait,       &verb_input,   &verb_kill, &verb_adopt,         &verb_recall,
+    &verb_log,        &verb_rm,      &verb_gc,   &verb_sessions,      &verb_config,
+    &verb_doctor,     &verb_sandbox, &verb_mcp,  &verb_acp_terminals, &verb_acp_proxy,
+    &verb_completion, NULL,
 };
 
-static const char intro[] =
-    "nacre runs commands, contains everything they start, and keeps every byte they print.\n"
-    "\n"
-    "usage: nacre VERB [OPTION]... [ARGUMENT]...\n"
-    "\n"
-    "verbs:\n";
-
-static const char outro[] =
-    "\n"
-    "An ID is the 32 digits that start printed, or any unique beginning of four or more.\n"
-    "Shells live in $NACRE_HOME, else $XDG_STATE_HOME/nacre, else ~/.local/state/nacre.\n"
-    "\n"
-    "exit status: 0, 1 if nacre could not do it, 2 if the arguments make no sense; wait and run\n"
-    "have more, see \"nacre help VERB\".\n";
-
-static int print_help(void)
+/* Whether a list with blanks between its words has this one. */
+static bool has_word(const char *list, const char *word)
 {
-    fputs(intro, stdout);
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        printf("  %-13s %s\n", verbs[i]->name, verbs[i]->summary);
-    printf("  %-13s %s\n", "help", "explain a verb: nacre help VERB");
-    fputs(outro, stdout);
-    return STATUS_OK;
+    size_t length = strlen(word);
+    while (list && *list) {
+        size_t n = strcspn(list, " ");
+        if (n == length && memcmp(list, word, n) == 0)
+            return true;
+        list += n + strspn(list + n, " ");
+    }
+    return false;
 }
 
-/* Prints a part of the usage, on the next line if this one is full. */
-static void print_usage_part(const char *part, size_t *column, size_t indent)
+const struct verb *verb_find(const char *name)
 {
-    if (*column + 1 + strlen(part) > USAGE_COLUMNS) {
-        printf("\n%*s", (int)indent, "");
-        *column = indent;
-    }
-    *column += (size_t)printf(" %s", part);
-}
-
-static void print_usage(const struct verb *verb)
-{
-    size_t indent = (size_t)printf("usage: nacre %s", verb->name), column = indent;
-    if (!verb->is_command && *verb->words)
-        print_usage_part(verb->words, &column, indent);
-    for (const struct option *o = verb->options; o->name; o++) {
-        char part[48];
-        snprintf(part, sizeof part, "[--%s%s%s]%s", o->name, o->value ? " " : "",
-                 o->value ? o->value : "", o->kind == OPTION_LIST ? "..." : "");
-        print_usage_part(part, &column, indent);
-    }
-    if (verb->is_command) {
-        print_usage_part("--", &column, indent);
-        print_usage_part(verb->words, &column, indent);
-    }
-    putchar('\n');
-}
-
-static int print_verb_help(const struct verb *verb)
-{
-    printf("nacre %s: %s\n\n", verb->name, verb->summary);
-    print_usage(verb);
-    if (verb->options->name)
-        puts("\noptions:");
-    for (const struct option *o = verb->options; o->name; o++) {
-        char left[48], letter[8] = "";
-        if (o->letter)
-            snprintf(letter, sizeof letter, "-%c, ", o->letter);
-        snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "",
-                 o->value ? o->value : "");
-        printf("  %-17s %s\n", left, o->help);
-    }
-    printf("\n%s", verb->details);
-    return STATUS_OK;
-}
-
-static const struct verb *find_verb(const char *name)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        if (strcmp(verbs[i]->name, name) == 0)
-            return verbs[i];
+    for (const struct verb *const *v = verb_table; *v; v++)
+        if (strcmp((*v)->name, name) == 0 || has_word((*v)->aliases, name))
+            return *v;
     return NULL;
 }
 
 static int unknown_verb(const char *name)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        if (text_is_near(name, verbs[i]->name))
-            return usage_error("unknown verb \"%s\"; did you mean \"%s\"?", name, verbs[i]->name);
+    for (const struct verb *const *v = verb_table; *v; v++)
+        if (text_is_near(name, (*v)->name))
+            return usage_error("unknown verb \"%s\"; did you mean \"%s\"?", name, (*v)->name);
     return usage_error("unknown verb \"%s\"; see \"nacre --help\"", name);
 }
 
 static int help(int argc, char **argv)
 {
-    if (argc == 0)
-        return print_help();
-    const struct verb *verb = find_verb(argv[0]);
-    return verb ? print_verb_help(verb) : unknown_verb(argv[0]);
+    if (argc == 0) {
+        help_all(stdout);
+        return STATUS_OK;
+    }
+    const struct verb *verb = verb_find(argv[0]);
+    if (!verb)
+        return unknown_verb(argv[0]);
+    help_verb(verb);
+    return STATUS_OK;
 }
 
 static int run_verb(const struct verb *verb, int argc, char **argv)
 {
-    struct args args;
-    int status = cli_args_parse(verb, argc, argv, &args);
-    if (status == STATUS_OK)
-        status =
-            args.help ? print_verb_help(verb) : verb->run(args.options, args.words, args.count);
-    cli_args_done(verb, &args);
+    struct verb_args args;
+    int status = verb_args_parse(verb, argc, argv, &args);
+    if (status == STATUS_OK && args.help)
+        help_verb(verb);
+    else if (status == STATUS_OK)
+        status = verb->run(args.options, args.words, args.count);
+    verb_args_done(verb, &args);
     return status;
 }
 
-static int dispatch(int argc, char **argv)
+static int run_command_line(int argc, char **argv)
 {
-    if (argc < 2)
-        return usage_error("what shall it do? See \"nacre --help\"");
+    if (argc < 2) {
+        help_all(stderr);
+        return STATUS_USAGE;
+    }
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return help(argc - 2, argv + 2);
-    if (strcmp(word, "--version") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         printf("nacre %s\n", nacre_version());
         return STATUS_OK;
     }
+    if (strcmp(word, COMPLETE_WORD) == 0)
+        return complete(argv + 2, (size_t)argc - 2);
     if (word[0] == '-')
         return usage_error("unknown option \"%s\"; see \"nacre --help\"", word);
-    const struct verb *verb = find_verb(word);
+    const struct verb *verb = verb_find(word);
     return verb ? run_verb(verb, argc - 2, argv + 2) : unknown_verb(word);
 }
 
@@ -158,11 +108,20 @@ static int reserve_standard_fds(void)
     return 0;
 }
 
+/* A file that may not grow is an error as a full disk is, and no reason to die. Keepers give their
+ * commands the default again. */
+static void ignore_file_size_signal(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGXFSZ, &ignore, NULL);
+}
+
 int main(int argc, char **argv)
 {
     if (reserve_standard_fds() < 0)
         return STATUS_FAILED;
+    ignore_file_size_signal();
     setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters */
-    int status = dispatch(argc, argv);
+    int status = run_command_line(argc, argv);
     return status == STATUS_OK ? finish_output() : status;
 }

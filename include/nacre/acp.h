@@ -6,7 +6,7 @@
  * A host answers these requests with the shells of a session: contained, logged and listed like
  * any other, so that a terminal's id is the id of its shell. It does no input or output of its
  * own: messages come in as text, answers go out by a callback, and one descriptor says when to
- * call it. Nothing here blocks for longer than a command takes to start.
+ * call it. Nothing here blocks.
  *
  * A host belongs to one thread at a time.
  */
@@ -87,7 +87,7 @@ NACRE_API void nacre_acp_host_close(nacre_acp_host *host);
 
 /* -- The agent's side ---------------------------------------------------------------------------
  *
- * A backend whose shells are terminals of an ACP client. It has no thread and no descriptor of its
+ * A backend whose shells are terminals of an ACP client. It has no thread and no connection of its
  * own: requests leave by a callback, and every message that comes from the client is offered to
  * nacre_acp_agent_feed().
  *
@@ -116,8 +116,8 @@ typedef struct nacre_acp_agent_options {
     /* Sends one message, JSON without a newline: 0, or below 0 if the connection is gone. Must be
      * set, thread-safe, and must not call the agent. */
     int (*send)(const char *message, size_t size, void *userdata);
-    /* NULL = another thread reads the connection. Else the thread that waits for an answer calls
-     * it: it reads for up to timeout_ms and feeds what came; below 0 = the connection is gone. */
+    /* NULL = another thread reads the connection. Else whoever waits for an answer calls it, with a
+     * timeout_ms of 0: it feeds what has come; below 0 = the connection is gone. */
     int (*receive)(int timeout_ms, void *userdata);
     /* NULL, or hears of each terminal right after it was made, in the thread that starts it: the
      * moment to embed it in a tool call, since a short command is over and released soon. Must not
@@ -131,11 +131,13 @@ typedef struct nacre_acp_agent_options {
      * of these is refused with NACRE_EPERM, and the client is not asked. cwd NULL = anywhere. */
     const char *cwd;
     const char *const *directories;
+    int receive_fd; /* readable when receive has something to read; below 0 = not known: it is
+                       called each millisecond while an answer is awaited */
 } nacre_acp_agent_options;
 
-#define NACRE_ACP_AGENT_OPTIONS_INIT                                                    \
-    {                                                                                   \
-        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL \
+#define NACRE_ACP_AGENT_OPTIONS_INIT                                                        \
+    {                                                                                       \
+        sizeof(nacre_acp_agent_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, -1 \
     }
 
 /* On success *ret_agent is owned by the caller; close it after the session that uses it. */

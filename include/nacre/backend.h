@@ -1,9 +1,13 @@
 /*
- * Backends: where shells run. A session goes through one table of functions; the seed contract
- * is five of them. `local` (a keeper per shell, on this machine) and `noop` (refuses everything,
- * for tests) come with the library; others can be added without touching anything above.
+ * Backends: where commands run. A session has a home, and every shell is a run of that home:
+ * listed, read, searched and told of in the same way, whoever runs it. A backend starts commands,
+ * ends them, feeds them, and keeps their run directories true: by a keeper of each shell, as the
+ * local backend of the library does, or by mirrors (below), which the process of the session
+ * writes.
  *
- * The errors of the seed contract: NACRE_ENOTFOUND, NACRE_EBACKEND, NACRE_EPERM.
+ * Nothing that a backend does waits. What takes time is an operation: a small machine that whoever
+ * began it steps, from a loop of its own or by waiting for it. Everything that waits in the library
+ * is one function around such a machine.
  */
 #ifndef NACRE_BACKEND_H
 #define NACRE_BACKEND_H
@@ -21,69 +25,105 @@
 
 NACRE_BEGIN_DECLS
 
-#define NACRE_BACKEND_VERSION 1u
+#define NACRE_BACKEND_VERSION 2u
 
-struct nacre_kill_options;
-struct nacre_kill_result;
+/* -- Operations ------------------------------------------------------------------------------- */
 
 /*
- * Every function may be called from several threads at once. Those marked optional may be NULL;
- * the session then answers NACRE_EUNSUPPORTED. reterr is never NULL here.
+ * Something that was begun and takes time. Step it; while it says 0, poll fd until wake_ns,
+ * and step it again. It belongs to one thread at a time. Whoever makes one embeds this
+ * structure at the beginning of its own.
+ */
+typedef struct nacre_op nacre_op;
+struct nacre_op {
+    size_t size; /* sizeof(nacre_op) */
+    int fd;      /* what to poll after a step that said 0; below 0 = nothing */
+    int events;  /* and for what, as poll() wants it: POLLIN, or 0 = only its end matters; to poll
+                    for reading is never wrong */
+    int64_t wake_ns; /* of CLOCK_MONOTONIC: when to step although fd is silent; INT64_MAX = never */
+    void *result;    /* what it came to, once it is done; whoever began it knows what that is */
+
+    /* Goes on as far as possible without waiting: 1 = it is done, 0 = not yet, or a code: it has
+     * failed. After 1 and after a failure it can only be ended. */
+    int (*step)(nacre_op *op, nacre_error *reterr);
+
+    /* Frees it, with the result. One that is not done is left as it is: see the verbs. */
+    void (*end)(nacre_op *op);
+};
+
+/* -- Verbs ------------------------------------------------------------------------------------ */
+
+typedef struct nacre_home nacre_home;
+struct nacre_kill_options;
+
+/* The result of a start. */
+typedef struct nacre_started {
+    nacre_id id;
+    nacre_watch *watch; /* from the first byte on, or NULL; who takes it puts NULL here */
+} nacre_started;
+
+/*
+ * Every function may be called from several threads at once, and none may wait. Those that get an
+ * id are asked about mirrors of this backend's only; everything else that has a keeper is reached
+ * by the session itself. Those marked optional may be NULL; reterr is never NULL here. On success
+ * *ret_op is owned by the caller; what is passed is borrowed until the operation ends. What is done
+ * at once and has no result may leave *ret_op alone, which is NULL.
  */
 typedef struct nacre_backend_ops {
     unsigned version; /* NACRE_BACKEND_VERSION; functions beyond size are taken as NULL */
     size_t size;      /* sizeof(nacre_backend_ops) */
     const char *name;
 
-    /* The five verbs; their contracts are those of nacre_start(), nacre_read(), nacre_wait() for
-     * one shell, nacre_kill() and nacre_release(). */
-    int (*create)(void *self, const nacre_command *command, nacre_id *ret_id,
-                  nacre_watch **ret_watch, nacre_error *reterr);
-    int64_t (*output)(void *self, const nacre_id *id, uint64_t *cursor, unsigned streams, void *buf,
-                      size_t size, nacre_piece *ret_piece, nacre_error *reterr);
-    int (*wait_for_exit)(void *self, const nacre_id *id, int64_t timeout_ms, nacre_error *reterr);
+    /* A session uses it from now on; home is valid until close. Optional. */
+    int (*open)(void *self, nacre_home *home, nacre_error *reterr);
+
+    /* Where commands run if nothing else is said; NULL = where the host is. Optional. */
+    const char *(*cwd)(void *self);
+
+    /* Starts a command: done when it runs. The result is a nacre_started. If it fails there is no
+     * id; if it is ended before it is done, nothing of it goes on. See nacre_start(). */
+    int (*start)(void *self, const nacre_command *command, nacre_op **ret_op, nacre_error *reterr);
+
+    /* Ends a shell: done when nothing is left of it, or when it is known who is. The result is a
+     * nacre_kill_result. Ended before, it goes on by itself. See nacre_kill(). Optional, if there
+     * is a signal: without, the session itself sends signals, keeps the deadlines of mirrors, and
+     * ends all of them before it closes. */
     int (*kill)(void *self, const nacre_id *id, const struct nacre_kill_options *options,
-                struct nacre_kill_result *ret_result, nacre_error *reterr);
-    int (*release)(void *self, const nacre_id *id, nacre_error *reterr);
+                nacre_op **ret_op, nacre_error *reterr);
 
-    int (*get)(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr);
+    /* Writes to its stdin: done when all of it was taken. The result, there from the beginning, is
+     * a size_t: bytes taken so far. Ended before, the rest is never written. Optional. */
+    int (*input)(void *self, const nacre_id *id, const void *data, size_t size, int eof,
+                 nacre_op **ret_op, nacre_error *reterr);
 
-    /* Optional. */
-    int (*watch)(void *self, const nacre_id *id, uint64_t offset, nacre_watch **ret_watch,
-                 nacre_error *reterr);
-    int64_t (*input)(void *self, const nacre_id *id, const void *data, size_t size, int eof,
-                     int64_t timeout_ms, nacre_error *reterr);
-    int (*find)(void *self, const char *prefix, nacre_id *ret_id, nacre_error *reterr);
-    int (*list)(void *self, int only_alive, int (*fn)(const nacre_record *record, void *userdata),
-                void *userdata, nacre_error *reterr);
-    int (*remove)(void *self, const nacre_id *id, nacre_error *reterr);
+    /* See nacre_signal(). No result. Optional. */
+    int (*signal)(void *self, const nacre_id *id, int signal, nacre_op **ret_op,
+                  nacre_error *reterr);
 
-    /* Ends whatever the backend still runs for the session that closes, and returns the number
-     * of survivors; with forked != 0 only frees memory. Optional. */
-    int (*close)(void *self, int forked, nacre_error *reterr);
+    /* From now on (1) it is a background shell, and survives its session. No result. Optional: then
+     * a background shell is noted in its mirror, and nothing can be kept. */
+    int (*change)(void *self, const nacre_id *id, int background, int keep, nacre_op **ret_op,
+                  nacre_error *reterr);
 
-    /* All optional. A descriptor that is readable when background shells have ended or stopped
-     * lingering, below 0 if there is none; and one of them after the other: 1, or 0 if there is
-     * none. Rings may be lost; the session looks for itself every now and then. */
+    /* Brings its run directory up to date: done when it says what is true now. No result. Optional:
+     * a pump is enough then. */
+    int (*look)(void *self, const nacre_id *id, nacre_op **ret_op, nacre_error *reterr);
+
+    /* Takes in what there is to take in of a shell, without waiting; with quiet nobody wants to see
+     * its output. Returns when it wants to be asked again, in ns of CLOCK_MONOTONIC; INT64_MAX =
+     * only when its mirror has changed. Optional. */
+    int64_t (*pump)(void *self, const nacre_id *id, int quiet);
+
+    /* A descriptor that is readable when background shells have ended or stopped lingering, below 0
+     * if there is none; and one of them after the other: 1, or 0 if there is none. Rings may be
+     * lost; the session looks for itself every now and then. Optional. */
     int (*bell)(void *self);
     int (*rung)(void *self, nacre_id *ret_id);
-    /* Like get, but cheap: without strings and without the processes that are alive. */
-    int (*peek)(void *self, const nacre_id *id, nacre_record *ret_record, nacre_error *reterr);
-    /* From now on (1) it is a background shell, and survives its session. */
-    int (*change)(void *self, const nacre_id *id, int background, int keep, nacre_error *reterr);
-    /* The session that started it, and whether the process of that session lives. */
-    int (*owner)(void *self, const nacre_id *id, nacre_id *ret_session, int *ret_alive,
-                 nacre_error *reterr);
 
-    /* Optional: without it nacre_reader_open() reads by means of output. */
-    int (*reader)(void *self, const nacre_id *id, const nacre_reader_options *options,
-                  nacre_reader **ret_reader, nacre_error *reterr);
-
-    /* Optional: the contract is that of nacre_get_usage(). */
-    int (*usage)(void *self, const nacre_id *id, nacre_usage *ret_usage, nacre_error *reterr);
-
-    /* Optional: likewise nacre_signal(). */
-    int (*signal)(void *self, const nacre_id *id, int signal, nacre_error *reterr);
+    /* The session that used it closes: what it still runs for it is ended. The result is an int:
+     * how many shells could not be. With forked != 0, in a forked child, only memory is freed, and
+     * there is no operation. Optional. */
+    int (*close)(void *self, int forked, nacre_op **ret_op, nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {
@@ -91,38 +131,56 @@ typedef struct nacre_backend {
     void *self;
 } nacre_backend;
 
-/*
- * What a backend's watches do; the contracts are those of nacre_watch_fd(), nacre_watch_next(),
- * nacre_watch_record() and nacre_watch_close(). A waiter calls next at least once a second, also
- * when the fd is silent.
- */
-typedef struct nacre_watch_ops {
-    unsigned version; /* NACRE_BACKEND_VERSION */
-    size_t size;      /* sizeof(nacre_watch_ops) */
-    int (*fd)(void *self);
-    int (*next)(void *self, void *buf, size_t size, nacre_event *ret_event, nacre_error *reterr);
-    void (*skip_output)(void *self);
-    int (*record)(void *self, nacre_record *ret_record, nacre_error *reterr);
-    void (*close)(void *self);
-} nacre_watch_ops;
-
-/* What a backend's readers do; the contracts are those of nacre_reader_read() and
- * nacre_reader_close(). */
-typedef struct nacre_reader_ops {
-    unsigned version; /* NACRE_BACKEND_VERSION */
-    size_t size;      /* sizeof(nacre_reader_ops) */
-    int (*read)(void *self, nacre_block *block, nacre_error *reterr);
-    void (*close)(void *self);
-} nacre_reader_ops;
-
-/* Makes a reader. NULL if out of memory, or if ops is of another version: self is not closed. */
-NACRE_API nacre_reader *nacre_reader_new(const nacre_reader_ops *ops, void *self);
-
-/* Makes a watch. NULL if out of memory, or if ops is of another version: self is not closed. */
-NACRE_API nacre_watch *nacre_watch_new(const nacre_watch_ops *ops, void *self);
-
-/* The backend that refuses everything with NACRE_EPERM. Valid forever. */
+/* The backend that refuses to start anything, with NACRE_EPERM. Valid forever. */
 NACRE_API const nacre_backend *nacre_backend_noop(void);
+
+/* -- Mirrors ---------------------------------------------------------------------------------- */
+
+/*
+ * The run of a command that has no keeper here: this process writes down what it hears of it. When
+ * the process is gone, whoever looks next finds the shell NACRE_LOST. Thread-safe.
+ */
+typedef struct nacre_mirror nacre_mirror;
+
+/* What is known of a command that runs elsewhere. Each of the last four comes after the one before
+ * it, and does not go away again. */
+typedef struct nacre_mirror_news {
+    size_t size;
+    int background;
+    nacre_reason reason; /* why we had it ended, if we had */
+    int exit_code;       /* -1 = not known */
+    int signal;
+    int exited;  /* the command has */
+    int final;   /* and all of its output is here: it has an outcome */
+    int settled; /* an answer may be given */
+    int over;    /* nothing of it is left, and nothing more is written */
+} nacre_mirror_news;
+
+#define NACRE_MIRROR_NEWS_INIT                                             \
+    {                                                                      \
+        sizeof(nacre_mirror_news), 0, NACRE_REASON_NONE, -1, 0, 0, 0, 0, 0 \
+    }
+
+/* Checks a command and makes its run, which nobody sees yet. The directory is in *ret_cwd, if not
+ * NULL, borrowed from the mirror. */
+NACRE_API int nacre_mirror_new(nacre_home *home, const nacre_command *command,
+                               nacre_mirror **ret_mirror, const char **ret_cwd,
+                               nacre_error *reterr);
+
+NACRE_API nacre_id nacre_mirror_id(const nacre_mirror *mirror);
+
+/* It runs: everybody sees it. */
+NACRE_API int nacre_mirror_begin(nacre_mirror *mirror, nacre_error *reterr);
+
+/* Output that came; gap != 0: something before it was never seen. */
+NACRE_API void nacre_mirror_write(nacre_mirror *mirror, nacre_stream stream, const void *data,
+                                  size_t size, int gap);
+
+/* What is known now; whoever watches is woken. */
+NACRE_API void nacre_mirror_note(nacre_mirror *mirror, const nacre_mirror_news *news);
+
+/* Frees it. If it was never begun, nothing of it is left. NULL is ignored. */
+NACRE_API void nacre_mirror_free(nacre_mirror *mirror);
 
 NACRE_END_DECLS
 

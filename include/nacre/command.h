@@ -21,6 +21,32 @@ typedef enum nacre_lifetime {
     NACRE_LIFE_KEEP = 1     /* survives it; ended by kill, timeout or itself */
 } nacre_lifetime;
 
+/* What a command with all that it starts may use; docs/limits.md says how each is held. */
+typedef enum nacre_limit {
+    NACRE_LIMIT_NONE = 0,
+    NACRE_LIMIT_MEMORY = 1,
+    NACRE_LIMIT_PROCESSES = 2,
+    NACRE_LIMIT_CPU = 3,
+    NACRE_LIMIT_CPU_TIME = 4,
+    NACRE_LIMIT_FILES = 5,
+    NACRE_LIMIT_FILE_SIZE = 6,
+    NACRE_LIMIT_DISK = 7
+} nacre_limit;
+
+#define NACRE_LIMIT_COUNT 8 /* with NACRE_LIMIT_NONE */
+
+/* 0 = none but what the settings of the session say, which can only be narrowed. */
+typedef struct nacre_limits {
+    uint64_t memory;      /* bytes, of all of its processes together */
+    uint64_t processes;   /* processes and their threads at a time */
+    uint64_t cpu;         /* share of processors in hundredths: 150 = one and a half */
+    uint64_t cpu_time_ms; /* of all of its processes together */
+    uint64_t files;       /* open at a time, of each process */
+    uint64_t file_size;   /* bytes of each file that is written */
+    uint64_t disk;        /* bytes that it may write and that are missing on the disk then */
+    int strict;           /* 1 = nothing starts if one of them cannot be held here */
+} nacre_limits;
+
 /*
  * Start from NACRE_COMMAND_INIT and set what differs. All pointers are borrowed for the call
  * that takes the structure and copied where they are needed longer.
@@ -58,12 +84,20 @@ typedef struct nacre_command {
     int background; /* 1 = nobody waits for it: it takes one of the session's places, stays listed
                        when it has ended, and its end is a completion (completion.h) */
     int replace;    /* 1 = if another command has the name, that one is ended first */
+
+    const char *sandbox; /* narrows what the settings say: "read-only", "workspace-write"; NULL = as
+                            they say */
+
+    nacre_limits limits;
 } nacre_command;
 
 #define NACRE_COMMAND_INIT                                                                         \
     {                                                                                              \
         sizeof(nacre_command), NULL, NULL, NULL, NULL, NULL, NACRE_STDIN_NULL, NULL, 0, -1, 0, -1, \
-            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0                                             \
+            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0, NULL,                                      \
+        {                                                                                          \
+            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
+        }                                                                                          \
     }
 
 NACRE_END_DECLS

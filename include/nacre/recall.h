@@ -22,6 +22,7 @@
 NACRE_BEGIN_DECLS
 
 #define NACRE_RECALL_LIMIT      100
+#define NACRE_RECALL_FEW        3
 #define NACRE_RECALL_TIMEOUT_MS 10000
 
 /* What to look for. Start from NACRE_RECALL_QUERY_INIT; all pointers are borrowed. */
@@ -46,11 +47,13 @@ typedef struct nacre_recall_query {
 
     int (*cancelled)(void *userdata); /* asked now and then, may be NULL: other than 0 ends the
                                          search, which returns that */
+    int fold; /* 1 = of the matches of one stream that differ in numbers alone, the first
+                 NACRE_RECALL_FEW are shown; the others are counted in the totals */
 } nacre_recall_query;
 
-#define NACRE_RECALL_QUERY_INIT                                                       \
-    {                                                                                 \
-        sizeof(nacre_recall_query), NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL \
+#define NACRE_RECALL_QUERY_INIT                                                          \
+    {                                                                                    \
+        sizeof(nacre_recall_query), NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0 \
     }
 
 /* One line. Everything is borrowed for the call. */
@@ -89,11 +92,12 @@ typedef struct nacre_recall_totals {
     uint64_t unreadable;    /* ... or whose log is damaged */
     uint64_t bytes;         /* searched */
     uint64_t dropped_bytes; /* could not be: they are no longer in the logs */
+    uint64_t folded;        /* matches that are like some that were shown */
 } nacre_recall_totals;
 
-#define NACRE_RECALL_TOTALS_INIT                         \
-    {                                                    \
-        sizeof(nacre_recall_totals), 0, 0, 0, 0, 0, 0, 0 \
+#define NACRE_RECALL_TOTALS_INIT                            \
+    {                                                       \
+        sizeof(nacre_recall_totals), 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
 /*

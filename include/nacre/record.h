@@ -44,8 +44,34 @@ typedef enum nacre_reason {
     NACRE_REASON_KILL = 1,     /* nacre_kill() or `nacre kill` */
     NACRE_REASON_DEADLINE = 2, /* its timeout */
     NACRE_REASON_CANCEL = 3,   /* nacre_kill() with cancel */
-    NACRE_REASON_OWNER = 4     /* the session closed or its process ended */
+    NACRE_REASON_OWNER = 4,    /* the session closed or its process ended */
+    NACRE_REASON_LIMIT = 5     /* one of its limits; see limits.ended of the record */
 } nacre_reason;
+
+/* By what a limit is held. */
+typedef enum nacre_holder {
+    NACRE_HELD_NOT = 0,     /* it was not asked for, or cannot be held here */
+    NACRE_HELD_CGROUP2 = 1, /* by the kernel, for all processes together */
+    NACRE_HELD_CGROUP1 = 2, /* likewise */
+    NACRE_HELD_RLIMIT = 3,  /* by the kernel, for each process */
+    NACRE_HELD_KEEPER = 4,  /* the keeper looks, and ends the command */
+    NACRE_HELD_NICE = 5     /* not held: it only runs at a lower priority */
+} nacre_holder;
+
+/* The limits of a run, and what they did to it. */
+typedef struct nacre_limits_report {
+    nacre_limits in_force;
+    nacre_holder held[NACRE_LIMIT_COUNT]; /* by nacre_limit */
+    nacre_limit ended;                    /* which one ended it or what it left running, if one */
+    uint64_t peak;          /* of what that one counts, as far as it is known; 0 = it is not */
+    uint64_t largest_bytes; /* of memory: the process that had most of it, and */
+    char largest[16];       /* its name; "" = not known */
+    unsigned killed;        /* processes that the limit on memory killed */
+    unsigned refused;       /* forks that the limit on processes refused */
+    int64_t throttled_ms;   /* that the limit on its share of processors kept it waiting */
+    int files_refused;      /* 1 = its stderr says that too many files were open */
+    int file_size_refused;  /* 1 = its stderr says that a file was too large */
+} nacre_limits_report;
 
 typedef enum nacre_stream { NACRE_STDOUT = 0, NACRE_STDERR = 1 } nacre_stream;
 
@@ -64,6 +90,23 @@ typedef struct nacre_process {
     uint16_t ports[NACRE_PORTS_MAX]; /* TCP ports it listens on; ends at the first 0 */
     char command[160];               /* its command line, cut at a character */
 } nacre_process;
+
+/* What a sandbox refused a process of the shell. */
+typedef enum nacre_denial_kind {
+    NACRE_DENIAL_NETWORK = 0,   /* target is host:port */
+    NACRE_DENIAL_SOCKET = 1,    /* a Unix socket */
+    NACRE_DENIAL_PROTECTED = 2, /* a name that may not appear: what appeared was moved aside */
+    NACRE_DENIAL_WRITE = 3,     /* a file, found in what the command printed and checked */
+    NACRE_DENIAL_READ = 4       /* likewise */
+} nacre_denial_kind;
+
+typedef struct nacre_denial {
+    nacre_denial_kind kind;
+    int32_t pid;      /* 0 = not known */
+    char program[64]; /* "" = not known */
+    char target[256];
+    char why[128]; /* without a full stop */
+} nacre_denial;
 
 #define NACRE_USAGE_PORTS_MAX 16
 
@@ -136,14 +179,26 @@ typedef struct nacre_record {
     char *cwd;
     char *name;        /* "" if it has none */
     char *description; /* likewise */
+
+    int spare; /* 1 = the home had no room: it is kept elsewhere, in memory if possible, and not
+                  for long */
+
+    char *sandbox;    /* what it ran in: "workspace-write, network off"; "" = none */
+    int denial_count; /* what the sandbox refused, as far as that is known */
+    nacre_denial *denials;
+
+    nacre_limits_report limits;
 } nacre_record;
 
-#define NACRE_RECORD_INIT                                                                       \
-    {                                                                                           \
-        sizeof(nacre_record), {{0}}, {{0}}, NACRE_RUNNING, NACRE_TREE_ALIVE, NACRE_TIER_CGROUP, \
-            NACRE_REASON_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, \
-            {0}, 0, 0, 0, 0, NACRE_LIFE_SESSION, 0, NACRE_STDIN_NULL, 0, {{0, {0}, {0}}}, NULL, \
-            NULL, NULL, NULL                                                                    \
+#define NACRE_RECORD_INIT                                                                          \
+    {                                                                                              \
+        sizeof(nacre_record), {{0}}, {{0}}, NACRE_RUNNING, NACRE_TREE_ALIVE, NACRE_TIER_CGROUP,    \
+            NACRE_REASON_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0,    \
+            {0}, 0, 0, 0, 0, NACRE_LIFE_SESSION, 0, NACRE_STDIN_NULL, 0, {{0, {0}, {0}}}, NULL,    \
+            NULL, NULL, NULL, 0, NULL, 0, NULL,                                                    \
+        {                                                                                          \
+            {0, 0, 0, 0, 0, 0, 0, 0}, {NACRE_HELD_NOT}, NACRE_LIMIT_NONE, 0, 0, {0}, 0, 0, 0, 0, 0 \
+        }                                                                                          \
     }
 
 /* Frees what the record owns and makes it empty. NULL is ignored. */
@@ -151,8 +206,8 @@ NACRE_API void nacre_record_done(nacre_record *record);
 
 /*
  * The status in words, written into buf and returned: "running", "exited(7)",
- * "signaled(SIGSEGV)", "killed", "timed_out", "cancelled", "lost"; with ", lingering" behind it
- * if there is an outcome and the tree is alive. 64 bytes are always enough.
+ * "signaled(SIGSEGV)", "killed", "killed(limit memory)", "timed_out", "cancelled", "lost"; with
+ * ", lingering" behind it if there is an outcome and the tree is alive. 64 bytes are always enough.
  */
 NACRE_API const char *nacre_status(const nacre_record *record, char *buf, size_t size);
 
@@ -161,6 +216,12 @@ NACRE_API const char *nacre_signal_name(int signal, char *buf, size_t size);
 
 /* 15 for "SIGTERM", "TERM", "term" or "15"; -1 for anything else. */
 NACRE_API int nacre_signal_number(const char *name);
+
+/* "memory", "processes", "cpu", "cpu_time", "files", "file_size" or "disk"; "none" for others. */
+NACRE_API const char *nacre_limit_name(nacre_limit limit);
+
+/* "cgroup2", "cgroup1", "rlimit", "keeper", "nice" or "not". */
+NACRE_API const char *nacre_holder_name(nacre_holder holder);
 
 /* "cgroup", "subreaper" or "group". */
 NACRE_API const char *nacre_tier_name(nacre_tier tier);

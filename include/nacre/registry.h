@@ -41,8 +41,9 @@ typedef struct nacre_listed {
     const nacre_record *record;
     uint64_t unread; /* bytes that its session has not read yet */
     int background;
-    const char *session_name; /* of the session whose it is (record->session); "" = none */
-    int session_alive;        /* 0 = that session has ended, or it is nobody's */
+    const char *session_name;   /* of the session whose it is (record->session); "" = none */
+    int session_alive;          /* 0 = that session has ended, or it is nobody's */
+    const char *session_client; /* what that session works for; "" = not known */
 } nacre_listed;
 
 /* Called for each shell, oldest first; a result other than 0 ends the list. */
@@ -122,7 +123,8 @@ NACRE_API int nacre_adopt(nacre_session *session, const nacre_id *id, nacre_erro
 /*
  * Takes a shell out of its session: from now on it is kept, and nobody's until it is adopted. For
  * its own session, and for a person. Returns 1 if that was so already: it is kept, and its session
- * has ended. NACRE_ECLOSED if nothing of it is left.
+ * has ended. NACRE_ECLOSED if nothing of it is left; NACRE_EFORBIDDEN from inside of it, since a
+ * command cannot decide to outlive its session.
  */
 NACRE_API int nacre_keep(nacre_session *session, const nacre_id *id, nacre_error *reterr);
 
@@ -133,12 +135,14 @@ typedef struct nacre_session_info {
     const char *name; /* "" = none */
     const char *cwd;
     int32_t pid;
-    int alive;         /* its process lives and it was not closed */
-    int64_t opened_ms; /* since the epoch */
-    int64_t closed_ms; /* 0 = not closed, or not properly */
-    int running;       /* its shells without an outcome */
-    int shells;        /* all that the home still has of it */
-    int completions;   /* ends that were not delivered */
+    int alive;          /* its process lives and it was not closed */
+    int64_t opened_ms;  /* since the epoch */
+    int64_t closed_ms;  /* 0 = not closed, or not properly */
+    int running;        /* its shells without an outcome */
+    int shells;         /* all that the home still has of it */
+    int completions;    /* ends that were not delivered */
+    const char *client; /* what it works for, see nacre_session_set_client(); "" = not known */
+    int person;         /* 1 = it was opened for one command of a person */
 } nacre_session_info;
 
 typedef int nacre_session_fn(const nacre_session_info *info, void *userdata);
@@ -162,9 +166,9 @@ typedef struct nacre_gc_options {
 typedef struct nacre_gc_result {
     size_t size;
     int64_t removed;        /* runs */
-    uint64_t removed_bytes; /* on disk */
+    uint64_t removed_bytes; /* on disk, with all that went with them */
     int64_t kept;
-    uint64_t kept_bytes;
+    uint64_t kept_bytes; /* all that the home has on disk now, or would have */
 } nacre_gc_result;
 
 #define NACRE_GC_RESULT_INIT                \
@@ -176,10 +180,10 @@ typedef struct nacre_gc_result {
 typedef void nacre_gc_fn(const nacre_id *id, uint64_t bytes, int64_t ended_ms, void *userdata);
 
 /*
- * Removes runs that ended longer ago than the setting `home_days`, then the oldest ones until the
- * home is within `home_quota`; what nobody has heard of yet goes last. Never one that runs or
- * lingers, nor anything that is not nacre's. Sessions do this by themselves every now and then.
- * options, fn and ret_result may be NULL.
+ * Removes runs that ended longer ago than the setting `home_days`, then the oldest ones until all
+ * that the home has on disk is within `home_quota`; what nobody has heard of yet goes last. Never
+ * one that runs or lingers, nor anything that is not nacre's. Sessions do this by themselves every
+ * now and then. options, fn and ret_result may be NULL.
  */
 NACRE_API int nacre_gc(nacre_session *session, const nacre_gc_options *options, nacre_gc_fn *fn,
                        void *userdata, nacre_gc_result *ret_result, nacre_error *reterr);

@@ -80,6 +80,11 @@ NACRE_API int nacre_close(nacre_session *session, nacre_error *reterr);
 
 NACRE_API nacre_id nacre_session_id(const nacre_session *session);
 
+/* Tells people what the session works for, such as "claude-code": it stands in lists. client is
+ * copied; "" = not known. */
+NACRE_API int nacre_session_set_client(nacre_session *session, const char *client,
+                                       nacre_error *reterr);
+
 /* The settings in force; borrowed until the session is closed. */
 NACRE_API const nacre_settings *nacre_session_settings(const nacre_session *session);
 
@@ -94,7 +99,9 @@ NACRE_API int nacre_session_home(nacre_session *session, const char **ret_path,
 /*
  * Starts a command and returns once it runs, or with NACRE_ESTART, stage and errno once it is
  * known that it cannot; then there is no id. ret_watch may be NULL; else *ret_watch is a watch
- * from the first byte on, owned by the caller.
+ * from the first byte on, owned by the caller. If it runs, but memory or descriptors do not suffice
+ * to watch it, the result is NACRE_ENOMEM or NACRE_ELIMIT, *ret_id is its id all the same, and the
+ * message names it; of any other failure *ret_id is zero.
  *
  * A background command takes one of the session's places (the setting `shells`, 8): when all are
  * taken, NACRE_ELIMIT names the shells that have them. Exactly that many run, whichever threads

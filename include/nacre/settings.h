@@ -41,7 +41,7 @@ typedef enum nacre_setting {
     NACRE_SETTING_GRACE,              /* between SIGTERM and SIGKILL; 2 s */
     NACRE_SETTING_UNREAD,             /* unread output shown at once; 1 MiB */
     NACRE_SETTING_QUOTA,              /* output kept per shell; 64 MiB */
-    NACRE_SETTING_HOME_QUOTA,         /* output kept of all shells; 2 GiB */
+    NACRE_SETTING_HOME_QUOTA,         /* disk space of all that is kept; 2 GiB */
     NACRE_SETTING_HOME_DAYS,          /* days that ended shells are kept; 14 */
     NACRE_SETTING_ANSWER,             /* bytes of one answer; 10 KiB */
     NACRE_SETTING_VIEW,               /* a choice: a NACRE_VIEW_... */
@@ -55,8 +55,28 @@ typedef enum nacre_setting {
     NACRE_SETTING_STRUCTURED,         /* a switch: structuredContent in answers of MCP; off */
     NACRE_SETTING_TIER,               /* a choice: a nacre_tier; the best that is tried */
     NACRE_SETTING_HOME,               /* a text: where shells are kept; "" = the usual place */
-    NACRE_SETTING_KEEPER              /* a text: path of nacre-keeper; "" = the installed one */
+    NACRE_SETTING_KEEPER,             /* a text: path of nacre-keeper; "" = the installed one */
+    NACRE_SETTING_LIMIT_MEMORY,       /* limits of each shell, see command.h; 0 = none */
+    NACRE_SETTING_LIMIT_PROCESSES,
+    NACRE_SETTING_LIMIT_CPU,
+    NACRE_SETTING_LIMIT_CPU_TIME,
+    NACRE_SETTING_LIMIT_FILES,
+    NACRE_SETTING_LIMIT_FILE_SIZE,
+    NACRE_SETTING_LIMIT_DISK,
+    NACRE_SETTING_LIMITS_STRICT,   /* a switch: refuse to start where one cannot be held; off */
+    NACRE_SETTING_SANDBOX,         /* a choice: a NACRE_SANDBOX_...; off */
+    NACRE_SETTING_SANDBOX_WRITE,   /* a list of paths: writable beside the workspace */
+    NACRE_SETTING_SANDBOX_HIDE,    /* a list of paths: hidden beside the user's secrets */
+    NACRE_SETTING_SANDBOX_PROTECT, /* a list of names: read-only in what is writable */
+    NACRE_SETTING_SANDBOX_NETWORK, /* a list: off, on, or hosts */
+    NACRE_SETTING_SANDBOX_SOCKETS, /* a list of paths: Unix sockets that may be talked to */
+    NACRE_SETTING_SANDBOX_CACHES,  /* a choice: private, shared, off */
+    NACRE_SETTING_SANDBOX_TMP,     /* a choice: private, host */
+    NACRE_SETTING_SANDBOX_WIDE     /* a switch: a workspace may be a whole home directory; off */
 } nacre_setting;
+
+/* The values of NACRE_SETTING_SANDBOX. */
+enum { NACRE_SANDBOX_OFF = 0, NACRE_SANDBOX_READ_ONLY = 1, NACRE_SANDBOX_WORKSPACE_WRITE = 2 };
 
 /* The values of NACRE_SETTING_VIEW. */
 enum {
@@ -71,7 +91,8 @@ typedef enum nacre_setting_kind {
     NACRE_KIND_SWITCH, /* 0 or 1 */
     NACRE_KIND_CHOICE, /* its place in the list of what is allowed, from 0 on */
     NACRE_KIND_TEXT,
-    NACRE_KIND_LIST
+    NACRE_KIND_LIST,
+    NACRE_KIND_SHARE /* a decimal such as 1.5, in hundredths */
 } nacre_setting_kind;
 
 /*
@@ -101,7 +122,7 @@ NACRE_API int nacre_settings_set(nacre_settings *settings, const char *name, con
 NACRE_API int nacre_settings_find(const char *name, nacre_setting *ret_setting,
                                   nacre_error *reterr);
 
-/* The value of a count, time, size, switch or choice; 0 for the other kinds. */
+/* The value of a count, time, size, share, switch or choice; 0 for the other kinds. */
 NACRE_API int64_t nacre_settings_number(const nacre_settings *settings, nacre_setting setting);
 
 /* The value of any kind as text that nacre_settings_set() takes; never NULL. Borrowed until the

@@ -70,9 +70,10 @@ NACRE_API int nacre_call_step(nacre_call *call, nacre_error *reterr);
 NACRE_API const char *nacre_call_progress(nacre_call *call);
 
 /*
- * The result of a finished call, as tools/call of MCP wants it, NULL before: {"content":
- * [{"type":"text","text":...},...],"isError":false,"_meta":{"nacre/run":{...}}}; with the setting
- * `structured` also "structuredContent". One line of JSON; valid until the call is freed.
+ * The result of a finished call, as tools/call of MCP wants it: {"content":[{"type":"text",
+ * "text":...},...],"isError":false,"_meta":{"nacre/run":{...}}}; with the setting `structured` also
+ * "structuredContent". One line of JSON; valid until the call is freed. NULL before the call is
+ * finished, and when there is no memory for the text.
  */
 NACRE_API const char *nacre_call_result(nacre_call *call);
 
@@ -84,12 +85,13 @@ NACRE_API void nacre_call_delivered(nacre_call *call);
  * Nobody wants the answer any more. A command that runs in the foreground of the call is ended with
  * its whole tree (outcome cancelled); a background one goes on, whatever the call waited for. Does
  * not wait: step the call until it is finished, when nothing is left of the tree, or free it at
- * once; the command is ended either way. The result is not to be sent.
+ * once; the command is ended either way, and one that has not begun does not. The result is not to
+ * be sent.
  */
 NACRE_API void nacre_call_cancel(nacre_call *call);
 
 /* Frees a call. One that is not finished is cancelled; what a result that was not delivered offered
- * is pending again. NULL is ignored. */
+ * is due again. NULL is ignored. */
 NACRE_API void nacre_call_free(nacre_call *call);
 
 /*

@@ -25,9 +25,7 @@ int nacre_acp_client_has_terminals(const char *initialize, size_t size)
 {
     struct rpc_fault fault;
     struct rpc_message m;
-    json_t *value = rpc_decode(initialize, size, &fault);
-    bool has = value && rpc_read(value, &m, &fault) == 0 && acp_greeting_is_ours(&m) &&
-               acp_greeting_has_terminals(&m);
-    json_decref(value);
-    return has;
+    json_auto_t *value = rpc_decode(initialize, size, &fault);
+    return value && rpc_read(value, &m, &fault) == 0 && acp_greeting_is_ours(&m) &&
+           acp_greeting_has_terminals(&m);
 }

@@ -1,6 +1,5 @@
 /* The client's `initialize`, by which an agent learns whether there are terminals. */
-#ifndef NACRE_ACP_GREETING_H
-#define NACRE_ACP_GREETING_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@ bool acp_greeting_is_ours(const struct rpc_message *m);
 
 /* Whether the client says in it that it has terminals. */
 bool acp_greeting_has_terminals(const struct rpc_message *m);
-
-#endif

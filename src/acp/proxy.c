@@ -7,14 +7,13 @@
 #include <poll.h>
 #include <string.h>
 
-#include "acp/child.h"
+#include "acp/client.h"
 #include "acp/greeting.h"
-#include "acp/host.h"
-#include "acp/lines.h"
+#include "acp/proxy_child.h"
+#include "acp/proxy_lines.h"
 #include "acp/serve.h"
-#include "acp/wire.h"
+#include "acp/serve_wire.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
 #include "rpc/message.h"
 #include "sys/fd.h"
@@ -41,7 +40,7 @@ static void send_to_agent(const char *message, size_t size, void *userdata)
 /* -- Lines ------------------------------------------------------------------------------------ */
 
 /* Whether a line may hold a word in a JSON string: as it is, or behind escapes. */
-static bool may_hold(const char *line, size_t size, const char *word)
+static bool may_mention(const char *line, size_t size, const char *word)
 {
     return memmem(line, size, word, strlen(word)) || memmem(line, size, "\\u", 2);
 }
@@ -66,8 +65,7 @@ static bool pass_greeting(struct proxy *p, json_t *value, const struct rpc_messa
     p->hosting = acp_greeting_is_ours(m) && (p->always || !has);
     if (!p->hosting || has)
         return false;
-    struct buf line cleanup_buf;
-    buf_init(&line, ACP_LINE_MAX);
+    struct buf line cleanup_buf = BUF_UP_TO(ACP_LINE_MAX);
     if (declare_terminals(m->params) < 0 || rpc_append_json(&line, value) < 0) {
         p->hosting = false;
         return false;
@@ -81,12 +79,11 @@ static void pass_from_client(struct proxy *p, const char *line, size_t size)
     struct rpc_fault fault;
     struct rpc_message m;
     bool passed = false;
-    if (!p->greeted && may_hold(line, size, "initialize")) {
-        json_t *value = rpc_decode(line, size, &fault);
+    if (!p->greeted && may_mention(line, size, "initialize")) {
+        json_auto_t *value = rpc_decode(line, size, &fault);
         if (value && rpc_read(value, &m, &fault) == 0 && m.kind == RPC_REQUEST &&
             strcmp(m.method, "initialize") == 0)
             passed = pass_greeting(p, value, &m);
-        json_decref(value);
     }
     if (!passed)
         wire_send(&p->to_agent, line, size);
@@ -98,11 +95,10 @@ static int pass_from_agent(struct proxy *p, const char *line, size_t size, nacre
     struct rpc_message m;
     int taken = 0;
     if (p->hosting &&
-        (may_hold(line, size, "terminal") || may_hold(line, size, "cancel_request"))) {
-        json_t *value = rpc_decode(line, size, &fault);
+        (may_mention(line, size, "terminal") || may_mention(line, size, "cancel_request"))) {
+        json_auto_t *value = rpc_decode(line, size, &fault);
         if (value && rpc_read(value, &m, &fault) == 0)
             taken = acp_host_take(p->host, &m, err);
-        json_decref(value);
     }
     if (taken == 0)
         wire_send(&p->to_client, line, size);
@@ -155,7 +151,7 @@ static void set_polls(struct proxy *p, int stop_fd, struct pollfd polls[COUNT])
 }
 
 /* 1 = go on, 0 = one side has gone, or an error. */
-static int step(struct proxy *p, int stop_fd, nacre_error *err)
+static int proxy_step(struct proxy *p, int stop_fd, nacre_error *err)
 {
     struct pollfd polls[COUNT];
     set_polls(p, stop_fd, polls);
@@ -206,11 +202,11 @@ static void listen_to_the_end(struct proxy *p, nacre_error *err)
     pass_rest(&p->from_agent, &p->to_client);
 }
 
-static int run(struct proxy *p, int stop_fd, nacre_error *err)
+static int pass_messages(struct proxy *p, int stop_fd, nacre_error *err)
 {
     int r;
     do
-        r = step(p, stop_fd, err);
+        r = proxy_step(p, stop_fd, err);
     while (r > 0);
     listen_to_the_end(p, NULL);
     return r;
@@ -236,7 +232,7 @@ int acp_proxy(nacre_session *session, const struct acp_proxy_options *options, i
     acp_lines_init(&p.from_agent, p.agent.out);
     rpc_writer_init(&p.to_client, options->client_out, WIRE_QUEUE_MAX);
     rpc_writer_init(&p.to_agent, p.agent.in, WIRE_QUEUE_MAX);
-    r = run(&p, options->stop_fd, err);
+    r = pass_messages(&p, options->stop_fd, err);
     nacre_acp_host_close(p.host);
     *ret_status = acp_child_end(&p.agent, GRACE_MS);
     acp_lines_done(&p.from_client);

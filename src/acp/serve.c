@@ -4,68 +4,66 @@
 #include <poll.h>
 #include <string.h>
 
-#include "acp/host.h"
-#include "acp/wire.h"
-#include "base/defs.h"
+#include "acp/client.h"
+#include "acp/serve_wire.h"
 #include "base/err.h"
 #include "rpc/message.h"
-#include "rpc/reader.h"
+#include "rpc/rpc_lines.h"
 
 #define DRAIN_MS 2000
 
-struct server {
+struct acp_server {
     nacre_acp_host *host;
     struct rpc_reader in;
     struct rpc_writer out;
+    bool ended; /* nothing more comes in */
 };
 
 static void send_out(const char *message, size_t size, void *userdata)
 {
-    struct server *s = userdata;
+    struct acp_server *s = userdata;
     wire_send(&s->out, message, size);
 }
 
-static void send_error(struct server *s, const json_t *id, int code, const char *text)
+static void send_fault(struct acp_server *s, const json_t *id, int code, const char *text)
 {
-    struct buf answer cleanup_buf;
-    buf_init(&answer, RPC_MESSAGE_MAX);
+    struct buf answer cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
     if (rpc_append_error(&answer, id, code, text, NULL) == 0)
         wire_send(&s->out, answer.data, answer.len);
 }
 
-static int take_line(struct server *s, const char *line, size_t size, nacre_error *err)
+static int serve_line(struct acp_server *s, const char *line, size_t size, nacre_error *err)
 {
     struct rpc_fault fault;
     struct rpc_message m = {0};
-    json_t *value = rpc_decode(line, size, &fault);
+    json_auto_t *value = rpc_decode(line, size, &fault);
     int r = 0;
     if (!value || rpc_read(value, &m, &fault) < 0)
-        send_error(s, m.id, fault.code, fault.text);
+        send_fault(s, m.id, fault.code, fault.text);
     else if ((r = acp_host_take(s->host, &m, err)) == 0 && m.kind == RPC_REQUEST)
-        send_error(s, m.id, RPC_NO_METHOD, "Method not found: only terminal/... is served here");
-    json_decref(value);
+        send_fault(s, m.id, RPC_NO_METHOD, "Method not found: only terminal/... is served here");
     return MIN(r, 0);
 }
 
-static int take_lines(struct server *s, nacre_error *err)
+static int serve_lines(struct acp_server *s, nacre_error *err)
 {
     const char *line;
     size_t size;
     int r = 0, found;
     while (r == 0 && (found = rpc_reader_next(&s->in, &line, &size)) != 0) {
         if (found < 0)
-            send_error(s, NULL, RPC_INVALID_REQUEST, "Invalid Request: the message is over 8 MiB");
+            send_fault(s, NULL, RPC_INVALID_REQUEST, "Invalid Request: the message is over 8 MiB");
         else
-            r = take_line(s, line, size, err);
+            r = serve_line(s, line, size, err);
     }
     return r;
 }
 
-/* 1 = go on, 0 = the end. */
-static int step(struct server *s, int stop_fd, nacre_error *err)
+/* 1 = go on, 0 = the end. What was asked to start is answered before. */
+static int serve_step(struct acp_server *s, int stop_fd, nacre_error *err)
 {
     struct pollfd polls[] = {
-        {.fd = wire_has_room(&s->out) ? s->in.fd : -1, .events = POLLIN},
+        {.fd = wire_has_room(&s->out) && !s->ended ? s->in.fd : -1, .events = POLLIN},
         {.fd = s->out.queued > 0 ? rpc_writer_fd(&s->out) : -1, .events = POLLOUT},
         {.fd = nacre_acp_host_fd(s->host), .events = POLLIN},
         {.fd = stop_fd, .events = POLLIN},
@@ -78,16 +76,15 @@ static int step(struct server *s, int stop_fd, nacre_error *err)
         rpc_writer_flush(&s->out);
     int r = polls[2].revents ? nacre_acp_host_dispatch(s->host, err) : 0;
     if (r == 0 && polls[0].revents) {
-        if (rpc_reader_fill(&s->in) <= 0)
-            return 0;
-        r = take_lines(s, err);
+        s->ended = rpc_reader_fill(&s->in) <= 0;
+        r = serve_lines(s, err);
     }
-    return r < 0 ? r : s->out.error == 0;
+    return r < 0 ? r : s->out.error == 0 && (!s->ended || acp_host_is_starting(s->host));
 }
 
 int acp_serve(nacre_session *session, int in, int out, int stop_fd, nacre_error *err)
 {
-    struct server s = {0};
+    struct acp_server s = {0};
     nacre_acp_host_options options = NACRE_ACP_HOST_OPTIONS_INIT;
     options.send = send_out;
     options.userdata = &s;
@@ -97,7 +94,7 @@ int acp_serve(nacre_session *session, int in, int out, int stop_fd, nacre_error 
     rpc_reader_init(&s.in, in, RPC_LINE_MAX);
     rpc_writer_init(&s.out, out, WIRE_QUEUE_MAX);
     do
-        r = step(&s, stop_fd, err);
+        r = serve_step(&s, stop_fd, err);
     while (r > 0);
     wire_drain(&s.out, DRAIN_MS);
     nacre_acp_host_close(s.host);

@@ -1,7 +1,6 @@
 /* The two programs of this layer: a host of terminals alone on a pair of descriptors, and one
  * between a client and its agent. */
-#ifndef NACRE_ACP_SERVE_H
-#define NACRE_ACP_SERVE_H
+#pragma once
 
 #include <nacre/error.h>
 #include <nacre/session.h>
@@ -24,5 +23,3 @@ struct acp_proxy_options {
  */
 int acp_proxy(nacre_session *session, const struct acp_proxy_options *options, int *ret_status,
               nacre_error *err);
-
-#endif

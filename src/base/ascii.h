@@ -1,6 +1,5 @@
-/* Letters of ASCII, whatever the locale of the host. */
-#ifndef NACRE_BASE_ASCII_H
-#define NACRE_BASE_ASCII_H
+/* Letters and digits of ASCII, whatever the locale of the host. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,9 +9,14 @@ static inline char ascii_lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
 }
 
+static inline bool ascii_is_digit(int c)
+{
+    return c >= '0' && c <= '9';
+}
+
 static inline bool ascii_is_alnum(char c)
 {
-    return (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || (c >= '0' && c <= '9');
+    return (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || ascii_is_digit(c);
 }
 
 /* Whether both are the same but for case. */
@@ -23,5 +27,3 @@ static inline bool ascii_is_same(const char *a, const char *b, size_t size)
         i++;
     return i == size;
 }
-
-#endif

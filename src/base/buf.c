@@ -4,10 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void buf_init(struct buf *b, size_t max)
-{
-    *b = (struct buf){.max = max};
-}
+#include "base/assert.h"
 
 void buf_done(struct buf *b)
 {
@@ -15,8 +12,9 @@ void buf_done(struct buf *b)
     *b = (struct buf){.max = b->max};
 }
 
-static int reserve(struct buf *b, size_t extra)
+static int buf_grow(struct buf *b, size_t extra)
 {
+    must(b->len <= b->max && (b->data ? b->len < b->cap : b->len == 0));
     if (extra > b->max - b->len)
         return -E2BIG;
     size_t need = b->len + extra + 1;
@@ -34,7 +32,7 @@ static int reserve(struct buf *b, size_t extra)
 
 int buf_append(struct buf *b, const void *data, size_t size)
 {
-    int r = reserve(b, size);
+    int r = buf_grow(b, size);
     if (r < 0)
         return r;
     if (size > 0)
@@ -57,7 +55,7 @@ int buf_printf(struct buf *b, const char *fmt, ...)
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
     va_end(ap);
-    int r = n < 0 ? -EINVAL : reserve(b, (size_t)n);
+    int r = n < 0 ? -EINVAL : buf_grow(b, (size_t)n);
     if (r == 0) {
         vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
@@ -68,7 +66,7 @@ int buf_printf(struct buf *b, const char *fmt, ...)
 
 char *buf_take(struct buf *b)
 {
-    if (reserve(b, 0) < 0)
+    if (buf_grow(b, 0) < 0)
         return NULL;
     char *data = TAKE_PTR(b->data);
     buf_done(b);

@@ -5,10 +5,7 @@
  * failed append the buffer is as it was. Every appending function returns 0, -ENOMEM, or
  * -E2BIG when the ceiling would be passed.
  */
-#ifndef NACRE_BASE_BUF_H
-#define NACRE_BASE_BUF_H
-
-#include <stddef.h>
+#pragma once
 
 #include "base/defs.h"
 
@@ -19,7 +16,8 @@ struct buf {
     size_t max;
 };
 
-void buf_init(struct buf *b, size_t max);
+#define BUF_UP_TO(ceiling) ((struct buf){.max = (ceiling)})
+
 void buf_done(struct buf *b);
 int buf_append(struct buf *b, const void *data, size_t size);
 int buf_str(struct buf *b, const char *s);
@@ -29,5 +27,3 @@ int buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
 char *buf_take(struct buf *b);
 
 #define cleanup_buf __attribute__((cleanup(buf_done)))
-
-#endif

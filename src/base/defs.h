@@ -1,6 +1,6 @@
-/* What every file may use: cleanup by scope, moving ownership, and a few small helpers. */
-#ifndef NACRE_BASE_DEFS_H
-#define NACRE_BASE_DEFS_H
+/* What every file may use: cleanup by scope, moving ownership, and a few small helpers. base/err.h
+ * and base/buf.h bring it along. Besides it the four headers that it includes need not be named. */
+#pragma once
 
 #include <errno.h>
 #include <stddef.h>
@@ -51,8 +51,9 @@ static inline void free_ptr(void *p)
     free(*(void **)p);
 }
 
-#define cleanup_close __attribute__((cleanup(close_fd)))
-#define cleanup_free  __attribute__((cleanup(free_ptr)))
+#define cleanup_close  __attribute__((cleanup(close_fd)))
+#define cleanup_free   __attribute__((cleanup(free_ptr)))
+#define cleanup_record __attribute__((cleanup(nacre_record_done)))
 
 static inline int take_fd(int *fd)
 {
@@ -69,6 +70,16 @@ static inline int take_fd(int *fd)
         taken_;                     \
     })
 
+/* Takes an item out of a list that is linked by `next`, if it is in there. */
+#define UNLINK(first, item)                \
+    do {                                   \
+        __typeof__(first) *at_ = &(first); \
+        while (*at_ && *at_ != (item))     \
+            at_ = &(*at_)->next;           \
+        if (*at_)                          \
+            *at_ = (*at_)->next;           \
+    } while (0)
+
 /* Repeats a call that a signal interrupted. */
 #define RETRY(call)                       \
     ({                                    \
@@ -78,5 +89,3 @@ static inline int take_fd(int *fd)
         while (r_ < 0 && errno == EINTR); \
         r_;                               \
     })
-
-#endif

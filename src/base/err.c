@@ -7,42 +7,25 @@
 
 const char *nacre_code_name(int code)
 {
-    switch (code) {
-    case NACRE_OK:
-        return "ok";
-    case NACRE_EINVAL:
-        return "invalid argument";
-    case NACRE_ENOMEM:
-        return "out of memory";
-    case NACRE_ENOTFOUND:
-        return "not found";
-    case NACRE_EAMBIGUOUS:
-        return "ambiguous";
-    case NACRE_EPERM:
-        return "not permitted";
-    case NACRE_EBACKEND:
-        return "backend failure";
-    case NACRE_ESTART:
-        return "start failed";
-    case NACRE_ELIMIT:
-        return "limit reached";
-    case NACRE_ETIMEOUT:
-        return "time is over";
-    case NACRE_EIO:
-        return "input/output failure";
-    case NACRE_EUNSUPPORTED:
-        return "not supported";
-    case NACRE_ECLOSED:
-        return "takes no input";
-    case NACRE_EFORKED:
-        return "handle of another process";
-    case NACRE_EBUSY:
-        return "busy";
-    case NACRE_EFORBIDDEN:
-        return "forbidden";
-    default:
-        return "unknown";
-    }
+    static const char *const names[] = {
+        [NACRE_OK] = "ok",
+        [-NACRE_EINVAL] = "invalid argument",
+        [-NACRE_ENOMEM] = "out of memory",
+        [-NACRE_ENOTFOUND] = "not found",
+        [-NACRE_EAMBIGUOUS] = "ambiguous",
+        [-NACRE_EPERM] = "not permitted",
+        [-NACRE_EBACKEND] = "backend failure",
+        [-NACRE_ESTART] = "start failed",
+        [-NACRE_ELIMIT] = "limit reached",
+        [-NACRE_ETIMEOUT] = "time is over",
+        [-NACRE_EIO] = "input/output failure",
+        [-NACRE_EUNSUPPORTED] = "not supported",
+        [-NACRE_ECLOSED] = "takes no input",
+        [-NACRE_EFORKED] = "handle of another process",
+        [-NACRE_EBUSY] = "busy",
+        [-NACRE_EFORBIDDEN] = "forbidden",
+    };
+    return code <= 0 && code > -(int)ARRAY_SIZE(names) ? names[-code] : "unknown";
 }
 
 const char *err_text(int sys_errno)
@@ -51,35 +34,17 @@ const char *err_text(int sys_errno)
     return text ? text : "unknown error";
 }
 
-PRINTF(5, 0)
-static void fill(nacre_error *err, int code, int sys_errno, const char *stage, const char *fmt,
-                 va_list ap)
+int err_sys(nacre_error *err, int code, int sys_errno, const char *stage, const char *fmt, ...)
 {
+    if (!err)
+        return code;
+    va_list ap;
+    va_start(ap, fmt);
     *err = (nacre_error){.code = code, .sys_errno = sys_errno};
     snprintf(err->stage, sizeof err->stage, "%s", stage);
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     if (sys_errno > 0 && n >= 0 && (size_t)n < sizeof err->msg)
         snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s", err_text(sys_errno));
-}
-
-int err_set(nacre_error *err, int code, const char *fmt, ...)
-{
-    if (err) {
-        va_list ap;
-        va_start(ap, fmt);
-        fill(err, code, 0, "", fmt, ap);
-        va_end(ap);
-    }
-    return code;
-}
-
-int err_sys(nacre_error *err, int code, int sys_errno, const char *stage, const char *fmt, ...)
-{
-    if (err) {
-        va_list ap;
-        va_start(ap, fmt);
-        fill(err, code, sys_errno, stage, fmt, ap);
-        va_end(ap);
-    }
+    va_end(ap);
     return code;
 }

@@ -13,7 +13,7 @@
 typedef unsigned char vec __attribute__((vector_size(32)));
 
 #define LANES  sizeof(vec)
-#define WORDS  (LANES / sizeof(uint64_t))
+#define EIGHTS (LANES / sizeof(uint64_t))
 #define STRIDE (4 * LANES)
 #define INLINE static inline __attribute__((always_inline))
 
@@ -25,19 +25,19 @@ typedef unsigned char vec __attribute__((vector_size(32)));
 #define WIDE
 #endif
 
-INLINE void load(const char *at, vec *ret)
+INLINE void load_lanes(const char *at, vec *ret)
 {
     memcpy(ret, at, sizeof *ret);
 }
 
-INLINE bool any(const vec *v)
+INLINE bool any_lane(const vec *v)
 {
-    uint64_t words[WORDS];
-    memcpy(words, v, sizeof words);
-    return (words[0] | words[1] | words[2] | words[3]) != 0;
+    uint64_t eights[EIGHTS];
+    memcpy(eights, v, sizeof eights);
+    return (eights[0] | eights[1] | eights[2] | eights[3]) != 0;
 }
 
-/* How common a byte is in logs: its place among these, the most common first. */
+/* How common a byte is in logs: its rank among these, the most common first. */
 static size_t commonness(unsigned char byte)
 {
     static const char order[] = " etaoinsrldcumphgf01y2b3.w5v4689-7:k/,_=\"()[]xAESITRCNOLDPj'zq";
@@ -82,7 +82,7 @@ void needle_init(struct needle *needle, const char *text, size_t size, bool fold
     }
 }
 
-static bool is_at(const struct needle *needle, const char *at)
+static bool needle_is_at(const struct needle *needle, const char *at)
 {
     if (!needle->fold)
         return memcmp(at, needle->text, needle->size) == 0;
@@ -92,12 +92,12 @@ static bool is_at(const struct needle *needle, const char *at)
     return true;
 }
 
-/* Where both bytes are right, for the places from at on. */
+/* Where both bytes are right, for the positions from at on. */
 INLINE void pairs(const struct needle *needle, const char *at, bool fold, vec *ret)
 {
     vec first, second;
-    load(at + needle->at[0], &first);
-    load(at + needle->at[1], &second);
+    load_lanes(at + needle->at[0], &first);
+    load_lanes(at + needle->at[1], &second);
     if (fold) {
         first |= needle->mask[0];
         second |= needle->mask[1];
@@ -111,28 +111,28 @@ static bool pair_at(const struct needle *needle, const char *at)
            ((unsigned char)at[needle->at[1]] | needle->mask[1]) == needle->byte[1];
 }
 
-/* The first of some places where the needle is; places if there is none. */
-static size_t first_place(const struct needle *needle, const char *at, size_t places)
+/* The first of some positions where the needle is; count if there is none. */
+static size_t first_match(const struct needle *needle, const char *at, size_t count)
 {
-    for (size_t i = 0; i < places; i++)
-        if (pair_at(needle, at + i) && is_at(needle, at + i))
+    for (size_t i = 0; i < count; i++)
+        if (pair_at(needle, at + i) && needle_is_at(needle, at + i))
             return i;
-    return places;
+    return count;
 }
 
-/* The first place of a stride where the needle is; SIZE_MAX if there is none. */
+/* The first position of a stride where the needle is; SIZE_MAX if there is none. */
 INLINE size_t look_closer(const struct needle *needle, const char *at, bool fold)
 {
     for (size_t i = 0; i < STRIDE; i += LANES) {
         vec found;
-        uint64_t words[WORDS];
+        uint64_t eights[EIGHTS];
         pairs(needle, at + i, fold, &found);
-        memcpy(words, &found, sizeof words);
-        for (size_t k = 0; k < WORDS; k++) {
-            size_t from = i + k * sizeof words[0];
-            size_t place = words[k] ? first_place(needle, at + from, sizeof words[0]) : SIZE_MAX;
-            if (place < sizeof words[0])
-                return from + place;
+        memcpy(eights, &found, sizeof eights);
+        for (size_t k = 0; k < EIGHTS; k++) {
+            size_t from = i + k * sizeof eights[0];
+            size_t hit = eights[k] ? first_match(needle, at + from, sizeof eights[0]) : SIZE_MAX;
+            if (hit < sizeof eights[0])
+                return from + hit;
         }
     }
     return SIZE_MAX;
@@ -151,11 +151,11 @@ INLINE bool find_strides(const struct needle *needle, const char *hay, size_t *i
         pairs(&n, at + 2 * LANES, fold, &c);
         pairs(&n, at + 3 * LANES, fold, &d);
         a = (a | b) | (c | d);
-        if (!any(&a))
+        if (!any_lane(&a))
             continue;
-        size_t place = look_closer(&n, at, fold);
-        if (place < STRIDE) {
-            *i += place;
+        size_t found = look_closer(&n, at, fold);
+        if (found < STRIDE) {
+            *i += found;
             return true;
         }
     }
@@ -186,8 +186,8 @@ size_t needle_find(const struct needle *needle, const char *hay, size_t from, si
     size_t i = from;
     if (HAS_WIDE ? find_wide(needle, hay, &i, end) : find_narrow(needle, hay, &i, end))
         return i;
-    size_t place = first_place(needle, hay + i, end - i);
-    return place < end - i ? i + place : size;
+    size_t found = first_match(needle, hay + i, end - i);
+    return found < end - i ? i + found : size;
 }
 
 size_t byte_run_find(const struct byte_run *run, const char *hay, size_t from, size_t size)
@@ -218,12 +218,12 @@ INLINE size_t ascii_strides(const char *data, size_t size)
     size_t i = 0;
     for (; i + STRIDE <= size; i += STRIDE) {
         vec a, b, c, d;
-        load(data + i, &a);
-        load(data + i + LANES, &b);
-        load(data + i + 2 * LANES, &c);
-        load(data + i + 3 * LANES, &d);
+        load_lanes(data + i, &a);
+        load_lanes(data + i + LANES, &b);
+        load_lanes(data + i + 2 * LANES, &c);
+        load_lanes(data + i + 3 * LANES, &d);
         a = ((a | b) | (c | d)) & 0x80;
-        if (any(&a))
+        if (any_lane(&a))
             break;
     }
     return i;

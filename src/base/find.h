@@ -1,9 +1,8 @@
 /*
  * Finding a few bytes among many, at the speed of memory. A needle is looked for by two of its
- * bytes that are rare in text, thirty-two places at a time.
+ * bytes that are rare in text, thirty-two positions at a time.
  */
-#ifndef NACRE_BASE_FIND_H
-#define NACRE_BASE_FIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ size_t byte_run_find(const struct byte_run *run, const char *hay, size_t from, s
 
 /* Whether no byte is above 0x7f. */
 bool bytes_are_ascii(const char *data, size_t size);
-
-#endif

@@ -1,9 +1,6 @@
 #include "base/number.h"
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+#include "base/ascii.h"
 
 /* Appends a digit; false if it does not fit. */
 static bool push_digit(uint64_t *value, char digit)
@@ -18,7 +15,7 @@ bool number_parse(const char *text, uint64_t *ret)
     if (*text == '\0')
         return false;
     for (; *text; text++)
-        if (!is_digit(*text) || !push_digit(&value, *text))
+        if (!ascii_is_digit(*text) || !push_digit(&value, *text))
             return false;
     *ret = value;
     return true;
@@ -43,12 +40,12 @@ bool number_parse_scaled(const char *text, size_t length, uint64_t scale, uint64
 {
     uint64_t whole = 0;
     size_t i = 0;
-    for (; i < length && is_digit(text[i]); i++)
+    for (; i < length && ascii_is_digit(text[i]); i++)
         if (!push_digit(&whole, text[i]))
             return false;
     size_t digits = i, point = i;
     if (i < length && text[i] == '.')
-        for (i++; i < length && is_digit(text[i]); i++)
+        for (i++; i < length && ascii_is_digit(text[i]); i++)
             digits++;
     uint64_t value;
     if (digits == 0 || i != length || __builtin_mul_overflow(whole, scale, &value))

@@ -1,6 +1,5 @@
 /* Numbers that people write: whole ones, and decimals with a unit behind them. No locale. */
-#ifndef NACRE_BASE_NUMBER_H
-#define NACRE_BASE_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ bool number_parse(const char *text, uint64_t *ret);
  */
 bool number_parse_scaled(const char *text, size_t length, uint64_t scale, uint64_t max,
                          uint64_t *ret);
-
-#endif

@@ -1,7 +1,6 @@
 /* Words: letters of either case (ASCII only, no locale), what somebody may have meant, and where
  * a text may be cut. */
-#ifndef NACRE_BASE_TEXT_H
-#define NACRE_BASE_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ bool text_matches(const char *pattern, const char *text, size_t length);
 
 /* The length without a UTF-8 character that was cut at the end. */
 size_t text_whole(const char *text, size_t size);
-
-#endif

@@ -19,8 +19,7 @@
  * A handle may be used by any number of threads at once; every call is one transaction. Callbacks
  * run outside of it and may call the catalog. Strings in rows are never NULL.
  */
-#ifndef NACRE_CATALOG_CATALOG_H
-#define NACRE_CATALOG_CATALOG_H
+#pragma once
 
 #include <nacre/command.h>
 #include <nacre/error.h>
@@ -75,23 +74,31 @@ int catalog_sync(struct catalog *c, nacre_error *err);
  * damaged, or their keeper was killed before it had a command. A result != 0 of fn ends it. */
 int catalog_each_stray(struct catalog *c, run_fn *fn, void *userdata, nacre_error *err);
 
-/* -- Sessions ------------------------------------------------------------------------------------
- */
+/* Reads. What the tables need of the disk, without what is free between them or on its way into
+ * them: as much as is left by catalog_compact(). */
+int catalog_cost(struct catalog *c, uint64_t *ret_bytes, nacre_error *err);
+
+/* Gives back to the disk what is not needed, unless somebody else is at it. */
+void catalog_compact(struct catalog *c);
+
+/* -- Sessions ---------------------------------------------------------------------------------- */
 
 /* What the home has of a session. */
 struct catalog_counts {
     uint32_t runs;
     uint32_t running; /* without an outcome */
-    uint32_t due;     /* completions that are pending, of runs that have an outcome */
+    uint32_t due;     /* completions to offer: owed, and their runs have an outcome */
 };
 
 /* The process behind a session; it lives if boot and pid_ns are ours and pid has that start. */
 struct catalog_session {
     nacre_id id;
-    const char *name; /* $NACRE_SESSION, or "" */
-    const char *cwd;  /* the default directory of its commands, or "" */
-    int32_t pid;      /* 0 = not known */
-    uint64_t start;   /* clock ticks since boot; 0 = not known (rebuilt from an older run) */
+    const char *name;   /* $NACRE_SESSION, or "" */
+    const char *cwd;    /* the default directory of its commands, or "" */
+    const char *client; /* what it works for calls itself, or "" or NULL */
+    bool person;        /* it was opened for one command of a person */
+    int32_t pid;        /* 0 = not known */
+    uint64_t start;     /* clock ticks since boot; 0 = not known (rebuilt from an older run) */
     uint8_t boot[16];
     uint64_t pid_ns;
     int64_t opened_ms;
@@ -124,8 +131,7 @@ typedef int catalog_session_fn(const struct catalog_session *session, void *user
 int catalog_each_session(struct catalog *c, const struct catalog_session_filter *filter,
                          catalog_session_fn *fn, void *userdata, nacre_error *err);
 
-/* -- Runs ----------------------------------------------------------------------------------------
- */
+/* -- Runs -------------------------------------------------------------------------------------- */
 
 struct catalog_run {
     nacre_id id;
@@ -139,9 +145,9 @@ struct catalog_run {
     nacre_lifetime lifetime;
     nacre_outcome outcome;
     nacre_tree tree;
-    uint64_t bytes;     /* printed, as far as the catalog was told */
-    uint64_t log_bytes; /* on disk */
-    uint64_t read_to;   /* the offset up to which its output was shown */
+    uint64_t bytes;      /* printed, as far as the catalog was told */
+    uint64_t disk_bytes; /* all of it on disk, not only what it printed */
+    uint64_t read_to;    /* the offset up to which its output was shown */
     bool background;
     bool owed;                     /* its completion was not delivered; only for reading */
     bool final;                    /* an outcome and an empty tree; set by the catalog */
@@ -194,27 +200,27 @@ int catalog_each_run(struct catalog *c, const struct catalog_filter *filter, cat
 int catalog_counts(struct catalog *c, const nacre_id *session, struct catalog_counts *ret_counts,
                    nacre_error *err);
 
-/* -- Completions ---------------------------------------------------------------------------------
- */
+/* -- Completions ------------------------------------------------------------------------------- */
 
 /*
- * owed → pending → offered → acknowledged (gone). What lasts is in the run directory: a background
- * shell owes until it is marked as told (run/rundir.h), which the caller does before the
- * acknowledgement here. Then a crash in between repeats a completion and never loses it.
+ * Owed while the shell runs, due from its outcome on, offered, and gone when it was told. What
+ * lasts is in the run directory: a background shell owes until it is marked as told (run/rundir.h),
+ * which the caller does before the acknowledgement here. Then a crash in between repeats a
+ * completion and never loses it.
  */
 
-/* Pending, for session; a completion that is owed already only changes its session. */
+/* Owed to session; a completion that is owed already only changes its session. */
 int catalog_owe(struct catalog *c, const nacre_id *run, const nacre_id *session, nacre_error *err);
 
 /*
- * Takes at most max pending completions of session whose runs have an outcome, oldest exit first,
- * and marks them offered. Returns how many. ret_repeated[i]: it was offered before by a session
+ * Takes at most max completions that are due to session, oldest exit first, and marks them offered.
+ * Returns how many. ret_repeated[i]: it was offered before by a session
  * that ended without an acknowledgement.
  */
 int catalog_offer(struct catalog *c, const nacre_id *session, nacre_id *ret_runs,
                   bool *ret_repeated, size_t max, nacre_error *err);
 
-/* Those of them that are offered by session become pending again, as before the offer. */
+/* Those of them that are offered by session are due again, as before the offer. */
 int catalog_retract(struct catalog *c, const nacre_id *session, const nacre_id *runs, size_t count,
                     nacre_error *err);
 
@@ -222,10 +228,8 @@ int catalog_retract(struct catalog *c, const nacre_id *session, const nacre_id *
 int catalog_ack(struct catalog *c, const nacre_id *runs, size_t count, nacre_error *err);
 
 /*
- * What is owed to these ended sessions is session's now and pending; what they had offered comes
+ * What is owed to these ended sessions is owed to session now; what they had offered comes
  * as repeated. Returns how many. Of two that claim at once, one gets each completion.
  */
 int catalog_claim(struct catalog *c, const nacre_id *session, const nacre_id *ended, size_t count,
                   nacre_error *err);
-
-#endif

@@ -4,18 +4,18 @@
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/defs.h"
+#include "base/assert.h"
 #include "base/err.h"
-#include "catalog/place.h"
+#include "base/hold.h"
+#include "catalog/catalog_file.h"
 #include "catalog/query.h"
 #include "catalog/rebuild.h"
 #include "catalog/schema.h"
-#include "catalog/sessions.h"
+#include "catalog/sessions_table.h"
 #include "sys/fd.h"
+#include "sys/fsize.h"
 
 #define TRIES 4
 
@@ -31,16 +31,15 @@ static bool inherited_handles(void)
     return atomic_load(&open_handles) > 0 && atomic_load(&opener) != getpid();
 }
 
-/* -- Errors --------------------------------------------------------------------------------------
- */
+/* -- Errors ------------------------------------------------------------------------------------ */
 
-static bool is_damage(int rc)
+static bool is_corrupt(int rc)
 {
     int kind = rc & 0xff;
     return rc > 0 && (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB);
 }
 
-static int explain(const struct catalog *c, int rc, nacre_error *err)
+static int explain_sqlite(const struct catalog *c, int rc, nacre_error *err)
 {
     switch (rc & 0xff) {
     case SQLITE_BUSY:
@@ -49,7 +48,7 @@ static int explain(const struct catalog *c, int rc, nacre_error *err)
         return err_set(err, NACRE_EBUSY, "another process is writing the catalog; try again");
     case SQLITE_ERROR:
         return err_set(err, NACRE_EIO,
-                       "the tables of the catalog in %.100s are not as expected; delete " PLACE_DB
+                       "the tables of the catalog in %.100s are not as expected; delete " CATALOG_DB
                        ", it is made again",
                        c->home);
     case SQLITE_NOMEM:
@@ -63,10 +62,12 @@ static int explain(const struct catalog *c, int rc, nacre_error *err)
 static int explain_errno(const struct catalog *c, int r, nacre_error *err)
 {
     if (r == -EAGAIN)
-        return explain(c, SQLITE_BUSY, err);
+        return explain_sqlite(c, SQLITE_BUSY, err);
     if (r == -EINVAL)
         return err_set(err, NACRE_EUNSUPPORTED,
-                       "%.120s/" PLACE_DB " is no file; move it out of the way", c->home);
+                       "%.100s/" CATALOG_DB " or " CATALOG_LOCK " is a link or no file; move it "
+                       "out of the way",
+                       c->home);
     return err_sys(err, NACRE_EIO, -r, "catalog", "cannot use the catalog in %.100s", c->home);
 }
 
@@ -76,11 +77,10 @@ static int explain_state(const struct catalog *c, enum schema_state state, nacre
         return err_set(err, NACRE_EUNSUPPORTED,
                        "the catalog in %.120s was written by a newer nacre; use that one", c->home);
     return err_set(err, NACRE_EUNSUPPORTED,
-                   "%.120s/" PLACE_DB " is no catalog of nacre; move it out of the way", c->home);
+                   "%.120s/" CATALOG_DB " is no catalog of nacre; move it out of the way", c->home);
 }
 
-/* -- Opening and closing -------------------------------------------------------------------------
- */
+/* -- Opening and closing ----------------------------------------------------------------------- */
 
 static void close_db(struct catalog *c)
 {
@@ -94,6 +94,7 @@ static void close_db(struct catalog *c)
 
 static bool has_moved(const struct catalog *c)
 {
+    must(c->db);
     int moved = 0;
     return sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK ||
            moved;
@@ -106,6 +107,7 @@ static int exec(const struct catalog *c, const char *sql)
 
 static int begin_and_end(struct catalog *c, const char *begin, db_op *op, void *arg)
 {
+    must(sqlite3_get_autocommit(c->db)); /* transactions do not nest */
     struct query q = query_begin(c, begin);
     int r = query_run(&q, NULL);
     if (r == 0)
@@ -159,11 +161,12 @@ static const char settings[] = "PRAGMA synchronous = NORMAL;"
 
 static int set_up(struct catalog *c, nacre_error *err)
 {
-    int rc = exec(c, "PRAGMA journal_mode = WAL");
+    /* What is deleted can be given back; it has to be said before there is anything. */
+    int rc = exec(c, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL");
     if (rc == SQLITE_OK)
         rc = in_transaction(c, true, bring_up, NULL);
-    c->damaged = is_damage(rc);
-    return rc == SQLITE_OK || c->damaged ? 0 : explain(c, rc, err);
+    c->damaged = is_corrupt(rc);
+    return rc == SQLITE_OK || c->damaged ? 0 : explain_sqlite(c, rc, err);
 }
 
 /* A damaged file is not an error here: c->damaged tells. */
@@ -171,7 +174,7 @@ static int open_file(struct catalog *c, nacre_error *err)
 {
     char path[PATH_MAX];
     enum schema_state state = SCHEMA_FOREIGN;
-    snprintf(path, sizeof path, "%s/" PLACE_DB, c->home);
+    snprintf(path, sizeof path, "%s/" CATALOG_DB, c->home);
     int rc = open_quietly(c, path, 0);
     if (rc == SQLITE_OK)
         rc = schema_look(c->db, &catalog_schema, &state);
@@ -179,12 +182,12 @@ static int open_file(struct catalog *c, nacre_error *err)
         return explain_state(c, state, err);
     if (rc == SQLITE_OK)
         rc = exec(c, settings);
-    c->damaged = is_damage(rc);
+    c->damaged = is_corrupt(rc);
     c->session_due = c->session != NULL;
     if (c->damaged)
         return 0;
     if (rc != SQLITE_OK)
-        return explain(c, rc, err);
+        return explain_sqlite(c, rc, err);
     return state == SCHEMA_CURRENT ? 0 : set_up(c, err);
 }
 
@@ -193,8 +196,8 @@ static int replace_or_make(struct catalog *c, int home_fd)
 {
     bool replace = c->damaged && !has_moved(c);
     close_db(c);
-    int r = replace ? place_set_aside(home_fd) : 0;
-    return r < 0 ? r : place_make(home_fd);
+    int r = replace ? catalog_file_set_aside(home_fd) : 0;
+    return r < 0 ? r : catalog_file_make(home_fd);
 }
 
 static bool is_read_only(int r)
@@ -210,12 +213,12 @@ static bool is_read_only(int r)
  */
 static int open_locked(struct catalog *c, int home_fd, nacre_error *err)
 {
-    int exists = place_exists(home_fd);
+    int exists = catalog_file_exists(home_fd);
     if (exists < 0)
         return explain_errno(c, exists, err);
     if (!exists && !c->create)
         return err_set(err, NACRE_ENOTFOUND, "there is no catalog in %.120s", c->home);
-    cleanup_close int lock = place_lock(home_fd, c->busy_ms);
+    cleanup_close int lock = catalog_file_lock(home_fd, c->busy_ms);
     bool as_it_is = is_read_only(lock) && exists && !c->damaged;
     if (lock < 0 && !as_it_is)
         return explain_errno(c, lock, err);
@@ -224,7 +227,7 @@ static int open_locked(struct catalog *c, int home_fd, nacre_error *err)
     return r < 0 ? explain_errno(c, r, err) : open_file(c, err);
 }
 
-static int open_again(struct catalog *c, nacre_error *err)
+static int reopen(struct catalog *c, nacre_error *err)
 {
     cleanup_close int home_fd = open(c->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (home_fd >= 0)
@@ -251,7 +254,7 @@ static int ready_on_disk(struct catalog *c, nacre_error *err)
             put_session_again(c);
             return 0;
         }
-        int r = open_again(c, err);
+        int r = reopen(c, err);
         if (r < 0) {
             close_db(c);
             return r;
@@ -267,7 +270,7 @@ static int ready_in_memory(struct catalog *c, nacre_error *err)
     c->in_memory = true;
     if (rc == SQLITE_OK)
         rc = in_transaction(c, true, bring_up, NULL);
-    return rc == SQLITE_OK ? 0 : explain(c, rc, err);
+    return rc == SQLITE_OK ? 0 : explain_sqlite(c, rc, err);
 }
 
 static int make_ready(struct catalog *c, bool write, nacre_error *err)
@@ -278,8 +281,7 @@ static int make_ready(struct catalog *c, bool write, nacre_error *err)
     return r;
 }
 
-/* -- Transactions --------------------------------------------------------------------------------
- */
+/* -- Transactions ------------------------------------------------------------------------------ */
 
 static int perform(struct catalog *c, bool write, db_op *op, void *arg, nacre_error *err)
 {
@@ -288,10 +290,10 @@ static int perform(struct catalog *c, bool write, db_op *op, void *arg, nacre_er
         if (r < 0)
             return r;
         r = in_transaction(c, write, op, arg);
-        c->damaged = is_damage(r);
+        c->damaged = is_corrupt(r);
         /* Done with a file that was the catalog no longer: it has to be done again. */
         if (!c->damaged && (c->in_memory || !has_moved(c)))
-            return r > 0 ? explain(c, r, err) : r;
+            return r > 0 ? explain_sqlite(c, r, err) : r;
     }
     return err_set(err, NACRE_EIO, "the catalog in %.100s is damaged again and again", c->home);
 }
@@ -299,14 +301,14 @@ static int perform(struct catalog *c, bool write, db_op *op, void *arg, nacre_er
 /* SQLite fills closed descriptors below 3 with /dev/null, and leaves it there: hence the plug. */
 static int with_lock(struct catalog *c, bool write, db_op *op, void *arg, nacre_error *err)
 {
-    pthread_mutex_lock(&c->lock);
+    HOLD(&c->lock);
+    FSIZE_SHELTER();
     unsigned low = fd_plug_low();
     int r = perform(c, write, op, arg, err);
     /* What it knows is old with the next change of a run. */
     if (c->in_memory)
         close_db(c);
     fd_unplug_low(low);
-    pthread_mutex_unlock(&c->lock);
     return r;
 }
 
@@ -320,24 +322,36 @@ int db_write(struct catalog *c, db_op *op, void *arg, nacre_error *err)
     return with_lock(c, true, op, arg, err);
 }
 
+int db_outside(struct catalog *c, db_op *op, void *arg, nacre_error *err)
+{
+    HOLD(&c->lock);
+    FSIZE_SHELTER();
+    unsigned low = fd_plug_low();
+    int r = ready_on_disk(c, err);
+    if (r == 0) {
+        r = op(c, arg);
+        c->damaged = is_corrupt(r);
+    }
+    fd_unplug_low(low);
+    return r > 0 ? explain_sqlite(c, r, err) : r;
+}
+
 int db_open_runs(const struct catalog *c)
 {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/runs", c->home);
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd_lift_consume(fd);
+    return fd_open_dir_at(AT_FDCWD, path);
 }
 
-/* -- The handle ----------------------------------------------------------------------------------
- */
+/* -- The handle -------------------------------------------------------------------------------- */
 
 static int try_disk(struct catalog *c, nacre_error *err)
 {
-    pthread_mutex_lock(&c->lock);
+    HOLD(&c->lock);
+    FSIZE_SHELTER();
     unsigned low = fd_plug_low();
     int r = ready_on_disk(c, err);
     fd_unplug_low(low);
-    pthread_mutex_unlock(&c->lock);
     return r;
 }
 
@@ -345,7 +359,7 @@ int catalog_open(const char *home, bool create, int busy_ms, struct catalog **re
                  nacre_error *err)
 {
     size_t size = strlen(home) + 1;
-    if (size > PATH_MAX - sizeof "/" PLACE_DB)
+    if (size > PATH_MAX - sizeof "/" CATALOG_DB)
         return err_set(err, NACRE_EINVAL, "the path of the home is too long");
     struct catalog *c = calloc(1, sizeof *c + size);
     if (!c)

@@ -2,8 +2,7 @@
  * The database behind a catalog: opened when it is needed, replaced when it is damaged or gone,
  * and the one place where a transaction begins and ends.
  */
-#ifndef NACRE_CATALOG_DB_H
-#define NACRE_CATALOG_DB_H
+#pragma once
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -42,7 +41,8 @@ typedef int db_op(struct catalog *c, void *arg);
 int db_read(struct catalog *c, db_op *op, void *arg, nacre_error *err);
 int db_write(struct catalog *c, db_op *op, void *arg, nacre_error *err);
 
+/* Runs op on the file, outside of any transaction, and never on a database in memory. */
+int db_outside(struct catalog *c, db_op *op, void *arg, nacre_error *err);
+
 /* The directory of runs, for a reader: a descriptor to close, or -errno. */
 int db_open_runs(const struct catalog *c);
-
-#endif

@@ -1,8 +1,11 @@
 #include "catalog/query.h"
 
+#include <sqlite3.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/defs.h"
+#include "base/grow.h"
 
 static sqlite3_stmt *find_cached(const struct catalog *c, const char *sql)
 {
@@ -64,6 +67,7 @@ bool query_row(struct query *q)
 {
     if (q->rc != SQLITE_OK)
         return false;
+    must(q->stmt);
     int rc = sqlite3_step(q->stmt);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         q->rc = rc;
@@ -114,11 +118,50 @@ int query_end(struct query *q)
     return q->rc;
 }
 
+/* Takes the row, which may be NULL for one that could not be had, and frees it on failure. */
+static int add_row_consume(struct rows *rows, void *row)
+{
+    cleanup_free void *mine = row;
+    if (!mine)
+        return SQLITE_NOMEM;
+    must(rows->count <= rows->room);
+    if (GROW(rows->items, rows->count, rows->room) < 0)
+        return SQLITE_NOMEM;
+    rows->items[rows->count++] = TAKE_PTR(mine);
+    return 0;
+}
+
+void rows_done(struct rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        free(rows->items[i]);
+    free(rows->items);
+    *rows = (struct rows){0};
+}
+
+struct row_block rows_new(size_t size, const char *const *strings, size_t count)
+{
+    size_t room = size;
+    for (size_t i = 0; i < count; i++)
+        room += strlen(strings[i]) + 1;
+    char *block = malloc(room);
+    return (struct row_block){.block = block, .next = block ? block + size : NULL};
+}
+
+const char *rows_copy(struct row_block *row, const char *string)
+{
+    char *copy = row->next;
+    size_t size = strlen(string) + 1;
+    memcpy(copy, string, size);
+    row->next += size;
+    return copy;
+}
+
 int query_collect(struct query *q, query_take_fn *take, struct rows *rows)
 {
     int r = 0;
     while (r == 0 && query_row(q))
-        r = rows_add_consume(rows, take(q));
+        r = add_row_consume(rows, take(q));
     int ended = query_end(q);
     return ended != 0 ? ended : r;
 }
@@ -130,4 +173,13 @@ int query_run(struct query *q, int *ret_changes)
     if (ret_changes)
         *ret_changes = q->rc == SQLITE_OK ? sqlite3_changes(sqlite3_db_handle(q->stmt)) : 0;
     return query_end(q);
+}
+
+int query_run_ids(struct catalog *c, const char *sql, const nacre_id *id, const nacre_id *second)
+{
+    struct query q = query_begin(c, sql);
+    query_id(&q, id);
+    if (second)
+        query_id(&q, second);
+    return query_run(&q, NULL);
 }

@@ -2,15 +2,14 @@
  * One statement from preparing to the end. Parameters are bound in their order; the first failure
  * sticks, makes the rest do nothing, and is what query_end() returns: 0 or an SQLite result code.
  */
-#ifndef NACRE_CATALOG_QUERY_H
-#define NACRE_CATALOG_QUERY_H
+#pragma once
 
 #include <nacre/id.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "catalog/db.h"
-#include "catalog/rows.h"
 
 struct query {
     sqlite3_stmt *stmt;
@@ -42,6 +41,25 @@ void query_get_blob(struct query *q, int column, void *buf, size_t size);
 
 int query_end(struct query *q);
 
+/* Rows that were read and are handed out after the transaction: each is one block of memory. */
+struct rows {
+    void **items;
+    size_t count;
+    size_t room;
+};
+
+/* Frees the rows; empty afterwards. */
+void rows_done(struct rows *rows);
+
+/* A block of size bytes with room for copies of strings behind it, which rows_copy() fills. */
+struct row_block {
+    char *block;
+    char *next;
+};
+
+struct row_block rows_new(size_t size, const char *const *strings, size_t count);
+const char *rows_copy(struct row_block *row, const char *string);
+
 /* Each row to the end as a block of memory that take makes of it, NULL if there is none. */
 typedef void *query_take_fn(struct query *q);
 int query_collect(struct query *q, query_take_fn *take, struct rows *rows);
@@ -49,4 +67,5 @@ int query_collect(struct query *q, query_take_fn *take, struct rows *rows);
 /* Steps to the end; *ret_changes, if not NULL, is how many rows were changed. */
 int query_run(struct query *q, int *ret_changes);
 
-#endif
+/* All of a statement whose parameters are ids: one, or two. */
+int query_run_ids(struct catalog *c, const char *sql, const nacre_id *id, const nacre_id *second);

@@ -1,26 +1,21 @@
 #include "catalog/rebuild.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
-#include "catalog/completions.h"
+#include "base/grow.h"
 #include "catalog/query.h"
-#include "catalog/runs.h"
-#include "catalog/sessions.h"
+#include "catalog/runs_table.h"
+#include "catalog/sessions_table.h"
 #include "run/rundir.h"
+#include "run/spare.h"
 #include "sys/cgroup.h"
 
-/* -- One run directory ---------------------------------------------------------------------------
- */
+/* -- One run directory ------------------------------------------------------------------------- */
 
 /* What it says; the strings live as long as spec and command. */
-struct found {
+struct run_on_disk {
     struct catalog_run run;
     struct catalog_session session;
     struct run_state state;
@@ -29,21 +24,10 @@ struct found {
     char *command;
 };
 
-static void found_done(struct found *found)
+static void found_done(struct run_on_disk *found)
 {
     free((void *)found->spec.head);
     free(found->command);
-}
-
-static uint64_t size_on_disk(int dir)
-{
-    static const char *const files[] = {"log", "tail", "spans"};
-    uint64_t size = 0;
-    struct stat st;
-    for (size_t i = 0; i < ARRAY_SIZE(files); i++)
-        if (fstatat(dir, files[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
-            size += (uint64_t)st.st_blocks * 512;
-    return size;
 }
 
 static void fill_run(const struct run_state *state, int dir, struct catalog_run *run)
@@ -57,14 +41,14 @@ static void fill_run(const struct run_state *state, int dir, struct catalog_run 
         .outcome = (nacre_outcome)state->outcome,
         .tree = (nacre_tree)state->tree,
         .bytes = state->log.end,
-        .log_bytes = size_on_disk(dir),
+        .disk_bytes = run_cost(dir),
         .background = state->background,
         .state = state_is_final(state) ? state : NULL,
     };
 }
 
-/* A damaged spec costs the words of the run, and no more. */
-static int fill_words(const struct run *run, struct found *found)
+/* A damaged spec costs the texts of the run, and no more. */
+static int fill_texts(const struct run *run, struct run_on_disk *found)
 {
     if (run_load_spec(run, &found->spec, NULL) < 0)
         return 0;
@@ -80,10 +64,11 @@ static int fill_words(const struct run *run, struct found *found)
     found->session.start = spec->head->owner_start;
     found->session.name = spec_string(spec, spec->head->session_name);
     found->session.cwd = spec_string(spec, spec->head->session_cwd);
+    found->session.person = spec->head->person != 0;
     return 0;
 }
 
-static void fill_owner(const struct run_state *state, struct found *found)
+static void fill_owner(const struct run_state *state, struct run_on_disk *found)
 {
     struct catalog_session *session = &found->session;
     session->id = state->session;
@@ -92,12 +77,33 @@ static void fill_owner(const struct run_state *state, struct found *found)
     session->opened_ms = found->run.started_ms;
 }
 
+struct spare_search {
+    const nacre_id *id;
+    struct run *run;
+};
+
+static int open_in_spare(int runs_fd, void *userdata)
+{
+    const struct spare_search *search = userdata;
+    return run_open(runs_fd, search->id, search->run, NULL) == 0;
+}
+
+/* In the home, or where it had no room. */
+static int open_anywhere(const struct catalog *c, int runs_fd, const nacre_id *id,
+                         struct run *ret_run)
+{
+    struct spare_search search = {id, ret_run};
+    int r = runs_fd < 0 ? NACRE_ENOTFOUND : run_open(runs_fd, id, ret_run, NULL);
+    return r == NACRE_ENOTFOUND && run_each_spare(c->home, open_in_spare, &search) > 0 ? 0 : r;
+}
+
 /* 0, a NACRE_* code if there is no such run or it is damaged, or SQLITE_NOMEM. */
-static int look_at(int runs_fd, const nacre_id *id, struct found *found)
+static int read_run_dir(const struct catalog *c, int runs_fd, const nacre_id *id,
+                        struct run_on_disk *found)
 {
     cleanup_run struct run run = RUN_NONE;
     struct run_state *state = &found->state;
-    int r = run_open(runs_fd, id, &run, NULL);
+    int r = open_anywhere(c, runs_fd, id, &run);
     if (r == 0)
         r = run_read_state(&run, state, NULL);
     if (r < 0)
@@ -108,11 +114,11 @@ static int look_at(int runs_fd, const nacre_id *id, struct found *found)
     fill_run(state, run.dir, &found->run);
     fill_owner(state, found);
     found->is_owed = run_owes(&run, state);
-    return fill_words(&run, found);
+    return fill_texts(&run, found);
 }
 
 /* A row keeps what only the catalog knows: who adopted it. */
-static int keep_known(struct catalog *c, struct found *found)
+static int keep_known(struct catalog *c, struct run_on_disk *found)
 {
     struct catalog_run *run = &found->run;
     struct query q = query_begin(c, "SELECT session FROM runs WHERE id = ?");
@@ -122,7 +128,7 @@ static int keep_known(struct catalog *c, struct found *found)
     return query_end(&q);
 }
 
-static int take(struct catalog *c, struct found *found)
+static int put_run(struct catalog *c, struct run_on_disk *found)
 {
     struct catalog_run *run = &found->run;
     int rc = keep_known(c, found);
@@ -137,15 +143,15 @@ static int take(struct catalog *c, struct found *found)
 
 static int take_run(struct catalog *c, int runs_fd, const nacre_id *id)
 {
-    struct found found = {.is_owed = false};
-    int r = look_at(runs_fd, id, &found);
+    struct run_on_disk found = {.is_owed = false};
+    int r = read_run_dir(c, runs_fd, id, &found);
     if (r == 0)
-        r = take(c, &found);
+        r = put_run(c, &found);
     found_done(&found);
     return r;
 }
 
-struct walk {
+struct rebuild_walk {
     struct catalog *c;
     int runs_fd;
     uint32_t count;
@@ -153,15 +159,19 @@ struct walk {
 
 static int walk_run(const nacre_id *id, void *userdata)
 {
-    struct walk *walk = userdata;
+    struct rebuild_walk *walk = userdata;
     int r = take_run(walk->c, walk->runs_fd, id);
     if (r == 0)
         walk->count++;
     return r > 0 ? r : 0;
 }
 
-/* -- What changed --------------------------------------------------------------------------------
- */
+static int walk_spare(int runs_fd, void *userdata)
+{
+    return run_each(runs_fd, walk_run, userdata);
+}
+
+/* -- What changed ------------------------------------------------------------------------------ */
 
 /* Ids in their order. */
 struct ids {
@@ -180,28 +190,29 @@ static void ids_done(struct ids *ids)
 static int ids_add(const nacre_id *id, void *userdata)
 {
     struct ids *ids = userdata;
-    if (ids->count == ids->room) {
-        size_t room = ids->room ? ids->room * 2 : 256;
-        nacre_id *items = realloc(ids->items, room * sizeof *items);
-        if (!items)
-            return SQLITE_NOMEM;
-        ids->items = items;
-        ids->room = room;
-    }
+    if (GROW(ids->items, ids->count, ids->room) < 0)
+        return SQLITE_NOMEM;
     ids->items[ids->count++] = *id;
     return 0;
 }
 
-static int by_id(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(nacre_id));
 }
 
-static int ids_of_directories(int runs_fd, struct ids *ids)
+static int ids_of_spare(int runs_fd, void *userdata)
+{
+    return run_each(runs_fd, ids_add, userdata);
+}
+
+static int ids_of_directories(const struct catalog *c, int runs_fd, struct ids *ids)
 {
     int r = runs_fd < 0 ? 0 : run_each(runs_fd, ids_add, ids);
+    if (r == 0)
+        r = run_each_spare(c->home, ids_of_spare, ids);
     if (r == 0 && ids->count > 1)
-        qsort(ids->items, ids->count, sizeof *ids->items, by_id);
+        qsort(ids->items, ids->count, sizeof *ids->items, compare_ids);
     return r < 0 ? SQLITE_IOERR : r;
 }
 
@@ -223,9 +234,9 @@ static int ids_missing(const struct ids *here, const struct ids *there, struct i
     int r = 0;
     size_t j = 0;
     for (size_t i = 0; r == 0 && i < here->count; i++) {
-        while (j < there->count && by_id(&there->items[j], &here->items[i]) < 0)
+        while (j < there->count && compare_ids(&there->items[j], &here->items[i]) < 0)
             j++;
-        if (j == there->count || by_id(&there->items[j], &here->items[i]) != 0)
+        if (j == there->count || compare_ids(&there->items[j], &here->items[i]) != 0)
             r = ids_add(&here->items[i], ret_missing);
     }
     return r;
@@ -273,7 +284,7 @@ static int look_for_changes(struct catalog *c, struct changes *changes, nacre_er
     cleanup_close int runs_fd = db_open_runs(c);
     if (runs_fd < 0 && runs_fd != -ENOENT)
         return err_sys(err, NACRE_EIO, -runs_fd, "runs", "cannot open the directory of runs");
-    if (ids_of_directories(runs_fd, &changes->directories) != 0)
+    if (ids_of_directories(c, runs_fd, &changes->directories) != 0)
         return err_set(err, NACRE_EIO, "cannot read the directory of runs");
     return compare(changes, err);
 }
@@ -310,15 +321,14 @@ int catalog_each_stray(struct catalog *c, run_fn *fn, void *userdata, nacre_erro
     return r;
 }
 
-/* -- All of them ---------------------------------------------------------------------------------
- */
+/* -- All of them ------------------------------------------------------------------------------- */
 
 static int drop_gone(struct catalog *c, int runs_fd)
 {
     cleanup_ids struct ids rows = {0}, directories = {0}, gone = {0};
     int rc = ids_of_rows(c, &rows);
     if (rc == 0)
-        rc = ids_of_directories(runs_fd, &directories);
+        rc = ids_of_directories(c, runs_fd, &directories);
     if (rc == 0)
         rc = ids_missing(&rows, &directories, &gone);
     for (size_t i = 0; rc == 0 && i < gone.count; i++)
@@ -329,10 +339,12 @@ static int drop_gone(struct catalog *c, int runs_fd)
 int rebuild_all(struct catalog *c, uint32_t *ret_count)
 {
     cleanup_close int runs_fd = db_open_runs(c);
-    struct walk walk = {.c = c, .runs_fd = runs_fd};
+    struct rebuild_walk walk = {.c = c, .runs_fd = runs_fd};
     if (runs_fd < 0 && runs_fd != -ENOENT)
         return SQLITE_IOERR;
     int r = runs_fd < 0 ? 0 : run_each(runs_fd, walk_run, &walk);
+    if (r == 0)
+        r = run_each_spare(c->home, walk_spare, &walk);
     if (r == 0)
         r = drop_gone(c, runs_fd);
     *ret_count = walk.count;
@@ -361,9 +373,7 @@ static int refresh_op(struct catalog *c, void *arg)
     struct refreshing *refreshing = arg;
     cleanup_close int runs_fd = db_open_runs(c);
     /* What cannot be looked at now is not gone: it keeps its row, and what is owed of it. */
-    int r = runs_fd == -ENOENT ? NACRE_ENOTFOUND
-            : runs_fd < 0      ? NACRE_EIO
-                               : take_run(c, runs_fd, refreshing->id);
+    int r = runs_fd < 0 && runs_fd != -ENOENT ? NACRE_EIO : take_run(c, runs_fd, refreshing->id);
     refreshing->result = r < 0 ? r : 0;
     if (r == NACRE_ENOTFOUND)
         return runs_remove(c, (void *)refreshing->id);

@@ -55,7 +55,11 @@ static const char version_1[] =
     ") STRICT, WITHOUT ROWID;"
     "CREATE INDEX owed_by_session ON owed (session);";
 
-static const char *const steps[] = {version_1};
+static const char version_2[] =
+    "ALTER TABLE sessions ADD COLUMN client TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sessions ADD COLUMN person INTEGER NOT NULL DEFAULT 0;";
+
+static const char *const steps[] = {version_1, version_2};
 
 const struct schema catalog_schema = {
     .application_id = 0x6e616372, /* "nacr" */

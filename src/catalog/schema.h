@@ -5,8 +5,7 @@
  *
  * Functions return SQLITE_OK or an SQLite result code.
  */
-#ifndef NACRE_CATALOG_SCHEMA_H
-#define NACRE_CATALOG_SCHEMA_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -30,5 +29,3 @@ int schema_look(sqlite3 *db, const struct schema *schema, enum schema_state *ret
 
 /* Takes the missing steps. The caller has begun a transaction and ends it. */
 int schema_bring_up(sqlite3 *db, const struct schema *schema);
-
-#endif

@@ -6,11 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/defs.h"
 #include "base/err.h"
-#include "config/scan.h"
+#include "config/json_keys.h"
 #include "config/value.h"
 #include "sys/fd.h"
 #include "sys/host.h"
@@ -58,7 +56,7 @@ int config_read(const char *path, struct buf *out, nacre_error *err)
     if (r < 0)
         return r;
     char piece[8192];
-    buf_init(out, CONFIG_MAX);
+    *out = BUF_UP_TO(CONFIG_MAX);
     ssize_t n;
     int e = buf_str(out, "");
     while (e == 0 && (n = fd_read_all(fd, piece, sizeof piece)) != 0)
@@ -77,6 +75,7 @@ int config_wrong_value(const struct setting *setting, const char *where, const c
         [NACRE_KIND_CHOICE] = "one of ",
         [NACRE_KIND_TEXT] = "a text, ",
         [NACRE_KIND_LIST] = "",
+        [NACRE_KIND_SHARE] = "a decimal such as 1.5, ",
     };
     char allowed[96];
     setting_allowed(setting, allowed, sizeof allowed);
@@ -95,27 +94,28 @@ int config_unknown_name(const char *where, const char *name, nacre_error *err)
 }
 
 /* One key of the file, and where its value stands. */
-struct item {
+struct file_entry {
     const struct setting *setting;
     json_t *value;
-    struct scan_place place;
+    struct json_key written;
     const char *where;
 };
 
 static bool is_amount(nacre_setting_kind kind)
 {
-    return kind == NACRE_KIND_COUNT || kind == NACRE_KIND_TIME || kind == NACRE_KIND_SIZE;
+    return kind == NACRE_KIND_COUNT || kind == NACRE_KIND_TIME || kind == NACRE_KIND_SIZE ||
+           kind == NACRE_KIND_SHARE;
 }
 
 /* The names of an array with commas between them; -EINVAL for what is no name. */
-static int join_names(const json_t *array, struct buf *out)
+static int join_names(const json_t *array, bool paths, struct buf *out)
 {
     size_t i;
     json_t *name;
     json_array_foreach(array, i, name)
     {
         const char *text = json_string_value(name);
-        if (!text || !*text || strpbrk(text, ", \t\r\n"))
+        if (!text || !*text || strpbrk(text, paths ? ",\n" : ", \t\r\n"))
             return -EINVAL;
         int r = buf_printf(out, "%s%s", i > 0 ? "," : "", text);
         if (r < 0)
@@ -125,37 +125,37 @@ static int join_names(const json_t *array, struct buf *out)
 }
 
 /* The value as the text that a variable or a flag would have; -EINVAL if its type is wrong. */
-static int text_of(const struct item *item, struct buf *out)
+static int text_of(const struct file_entry *entry, struct buf *out)
 {
-    nacre_setting_kind kind = item->setting->kind;
+    nacre_setting_kind kind = entry->setting->kind;
     int r = buf_str(out, "");
     if (r < 0)
         return r;
-    if (json_is_string(item->value))
-        return buf_str(out, json_string_value(item->value));
-    if (json_is_number(item->value) && is_amount(kind))
-        return buf_append(out, item->place.value, item->place.length);
-    if (json_is_boolean(item->value) && kind == NACRE_KIND_SWITCH)
-        return buf_str(out, json_is_true(item->value) ? "on" : "off");
-    if (json_is_array(item->value) && kind == NACRE_KIND_LIST)
-        return join_names(item->value, out);
+    if (json_is_string(entry->value))
+        return buf_str(out, json_string_value(entry->value));
+    if (json_is_number(entry->value) && is_amount(kind))
+        return buf_append(out, entry->written.value, entry->written.length);
+    if (json_is_boolean(entry->value) && kind == NACRE_KIND_SWITCH)
+        return buf_str(out, json_is_true(entry->value) ? "on" : "off");
+    if (json_is_array(entry->value) && kind == NACRE_KIND_LIST)
+        return join_names(entry->value, entry->setting->least == LIST_OF_PATHS, out);
     return -EINVAL;
 }
 
-static int take_item(const struct item *item, config_fn *fn, void *userdata, nacre_error *err)
+static int take_entry(const struct file_entry *entry, config_fn *fn, void *userdata,
+                      nacre_error *err)
 {
-    cleanup_buf struct buf text;
-    buf_init(&text, CONFIG_MAX);
-    int r = text_of(item, &text);
+    struct buf text cleanup_buf = BUF_UP_TO(CONFIG_MAX);
+    int r = text_of(entry, &text);
     if (r == -ENOMEM)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     if (r < 0) {
         char got[48];
-        snprintf(got, sizeof got, "%.*s", (int)MIN(item->place.length, sizeof got - 1),
-                 item->place.value);
-        return config_wrong_value(item->setting, item->where, got, err);
+        snprintf(got, sizeof got, "%.*s", (int)MIN(entry->written.length, sizeof got - 1),
+                 entry->written.value);
+        return config_wrong_value(entry->setting, entry->where, got, err);
     }
-    return fn(item->setting, text.data, item->place.line, userdata, err);
+    return fn(entry->setting, text.data, entry->written.line, userdata, err);
 }
 
 /* Keys come in the order of the file, each of them once: so the n-th key of the object is the
@@ -163,18 +163,18 @@ static int take_item(const struct item *item, config_fn *fn, void *userdata, nac
 static int take_object(json_t *object, const char *text, size_t size, const char *path,
                        config_fn *fn, void *userdata, nacre_error *err)
 {
-    struct scan scan = scan_begin(text, size);
+    struct json_keys keys = json_keys_begin(text, size);
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value)
     {
         char where[WHERE_MAX];
-        struct item item = {setting_find(key), value, {0}, where};
-        if (!scan_next(&scan, &item.place))
+        struct file_entry entry = {setting_find(key), value, {0}, where};
+        if (!json_keys_next(&keys, &entry.written))
             return err_set(err, NACRE_EINVAL, "%.150s cannot be understood", path);
-        snprintf(where, sizeof where, "%.100s:%zu: ", path, item.place.line);
-        int r = item.setting ? take_item(&item, fn, userdata, err)
-                             : config_unknown_name(where, key, err);
+        snprintf(where, sizeof where, "%.100s:%zu: ", path, entry.written.line);
+        int r = entry.setting ? take_entry(&entry, fn, userdata, err)
+                              : config_unknown_name(where, key, err);
         if (r < 0)
             return r;
     }
@@ -195,17 +195,14 @@ int config_parse(const char *text, size_t size, const char *path, config_fn *fn,
 {
     json_error_t error;
     seed_reader();
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    json_auto_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!root && json_error_code(&error) == json_error_out_of_memory)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     if (!root)
         return err_set(err, NACRE_EINVAL, "%.100s:%d: %.120s", path, MAX(error.line, 1),
                        error.text);
-    int r =
-        json_is_object(root)
-            ? take_object(root, text, size, path, fn, userdata, err)
-            : err_set(err, NACRE_EINVAL,
-                      "%.100s:1: the file must be an object, such as {\"timeout\": \"5m\"}", path);
-    json_decref(root);
-    return r;
+    if (json_is_object(root))
+        return take_object(root, text, size, path, fn, userdata, err);
+    return err_set(err, NACRE_EINVAL,
+                   "%.100s:1: the file must be an object, such as {\"timeout\": \"5m\"}", path);
 }

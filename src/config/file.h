@@ -3,15 +3,14 @@
  * would be worse than none, and a strict JSON reader names the line of what it does not
  * understand.
  */
-#ifndef NACRE_CONFIG_FILE_H
-#define NACRE_CONFIG_FILE_H
+#pragma once
 
 #include <nacre/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "config/table.h"
+#include "config/setting_table.h"
 
 #define CONFIG_MAX ((size_t)256 * 1024)
 
@@ -35,5 +34,3 @@ int config_wrong_value(const struct setting *setting, const char *where, const c
 
 /* NACRE_EINVAL: there is no setting of that name; the nearest one is named. */
 int config_unknown_name(const char *where, const char *name, nacre_error *err);
-
-#endif

@@ -3,10 +3,8 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "config/file.h"
 #include "config/value.h"
@@ -200,7 +198,7 @@ int nacre_settings_copy(const nacre_settings *settings, nacre_settings **ret_set
     return 0;
 }
 
-static int look_up(const char *name, const struct setting **ret_setting, nacre_error *err)
+static int find_setting(const char *name, const struct setting **ret_setting, nacre_error *err)
 {
     *ret_setting = name ? setting_find(name) : NULL;
     return *ret_setting ? 0 : config_unknown_name("", name ? name : "", err);
@@ -209,7 +207,7 @@ static int look_up(const char *name, const struct setting **ret_setting, nacre_e
 int nacre_settings_find(const char *name, nacre_setting *ret_setting, nacre_error *reterr)
 {
     const struct setting *setting;
-    int r = look_up(name, &setting, reterr);
+    int r = find_setting(name, &setting, reterr);
     if (r == 0)
         *ret_setting = (nacre_setting)index_of(setting);
     return r;
@@ -221,7 +219,7 @@ int nacre_settings_set(nacre_settings *settings, const char *name, const char *v
     const struct setting *setting;
     if (!settings || !value)
         return err_set(reterr, NACRE_EINVAL, "the settings or the value are NULL");
-    int r = look_up(name, &setting, reterr);
+    int r = find_setting(name, &setting, reterr);
     return r < 0 ? r
                  : assign(settings, setting, value, "", strdup(origin ? origin : "call"), reterr);
 }

@@ -1,6 +1,5 @@
 /* What the library itself needs of settings beyond the public functions. */
-#ifndef NACRE_CONFIG_SETTINGS_H
-#define NACRE_CONFIG_SETTINGS_H
+#pragma once
 
 #include <nacre/settings.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ static inline void settings_free_ptr(nacre_settings **settings)
 }
 
 #define cleanup_settings __attribute__((cleanup(settings_free_ptr)))
-
-#endif

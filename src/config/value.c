@@ -2,11 +2,9 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/defs.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -21,24 +19,12 @@ static const struct unit times[] = {
 };
 
 static const struct unit sizes[] = {
-    {"TiB", INT64_C(1) << 40},
-    {"GiB", 1 << 30},
-    {"MiB", 1 << 20},
-    {"KiB", 1 << 10},
-};
+    {"TiB", INT64_C(1) << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
 
 /* Read, and never written: as other tools have them, K is 1024 and KB is 1000. */
 static const struct unit other_sizes[] = {
-    {"T", INT64_C(1) << 40},
-    {"G", 1 << 30},
-    {"M", 1 << 20},
-    {"K", 1 << 10},
-    {"TB", INT64_C(1000000000000)},
-    {"GB", 1000000000},
-    {"MB", 1000000},
-    {"KB", 1000},
-    {"B", 1},
-};
+    {"T", INT64_C(1) << 40},        {"G", 1 << 30},     {"M", 1 << 20},  {"K", 1 << 10}, {"B", 1},
+    {"TB", INT64_C(1000000000000)}, {"GB", 1000000000}, {"MB", 1000000}, {"KB", 1000}};
 
 static int64_t find_unit(const struct unit *units, size_t count, const char *name, bool fold)
 {
@@ -51,26 +37,40 @@ static int64_t find_unit(const struct unit *units, size_t count, const char *nam
 /* What a unit stands for; none is seconds, or bytes. 0 if it is unknown. */
 static int64_t scale_of(nacre_setting_kind kind, const char *unit)
 {
+    if (kind == NACRE_KIND_SHARE)
+        return *unit ? 0 : 100;
     if (kind == NACRE_KIND_TIME)
         return *unit ? find_unit(times, ARRAY_SIZE(times), unit, false) : 1000;
     int64_t scale = *unit ? find_unit(sizes, ARRAY_SIZE(sizes), unit, true) : 1;
     return scale ? scale : find_unit(other_sizes, ARRAY_SIZE(other_sizes), unit, true);
 }
 
+/* A decimal and a unit of that kind. */
+static bool parse_measure(nacre_setting_kind kind, const char *text, uint64_t most,
+                          uint64_t *ret_amount)
+{
+    size_t digits = strspn(text, "0123456789.");
+    int64_t scale = scale_of(kind, text + digits);
+    return scale != 0 && number_parse_scaled(text, digits, (uint64_t)scale, most, ret_amount);
+}
+
 static bool parse_amount(const struct setting *setting, const char *text, int64_t *ret)
 {
     uint64_t amount;
-    if (setting->kind == NACRE_KIND_COUNT) {
-        if (!number_parse(text, &amount) || amount > INT64_MAX)
-            return false;
-    } else {
-        size_t digits = strspn(text, "0123456789.");
-        int64_t scale = scale_of(setting->kind, text + digits);
-        if (scale == 0 || !number_parse_scaled(text, digits, (uint64_t)scale, INT64_MAX, &amount))
-            return false;
-    }
+    if (setting->kind == NACRE_KIND_COUNT ? !number_parse(text, &amount) || amount > INT64_MAX
+                                          : !parse_measure(setting->kind, text, INT64_MAX, &amount))
+        return false;
     *ret = (int64_t)amount;
     return *ret >= setting->least && *ret <= setting->most;
+}
+
+bool value_parse_time(const char *text, int64_t most_ms, int64_t *ret_ms)
+{
+    uint64_t ms;
+    if (!parse_measure(NACRE_KIND_TIME, text, (uint64_t)most_ms, &ms))
+        return false;
+    *ret_ms = (int64_t)ms;
+    return true;
 }
 
 static bool parse_switch(const char *text, int64_t *ret)
@@ -85,7 +85,7 @@ static bool parse_switch(const char *text, int64_t *ret)
     return false;
 }
 
-/* The word at a place in a list such as "full, compact"; its length goes to *ret_length. */
+/* The word at an index of a list such as "full, compact"; its length goes to *ret_length. */
 static const char *word_at(const char *words, int64_t index, size_t *ret_length)
 {
     for (; index > 0 && *words; index--) {
@@ -132,6 +132,9 @@ void value_format(const struct setting *setting, int64_t number, char ret_text[V
     case NACRE_KIND_SIZE:
         format_amount(sizes, ARRAY_SIZE(sizes), number, ret_text);
         return;
+    case NACRE_KIND_SHARE:
+        snprintf(ret_text, VALUE_NUMBER_MAX, "%.15g", (double)number / 100);
+        return;
     case NACRE_KIND_SWITCH:
         snprintf(ret_text, VALUE_NUMBER_MAX, "%s", number ? "on" : "off");
         return;
@@ -144,28 +147,27 @@ void value_format(const struct setting *setting, int64_t number, char ret_text[V
     }
 }
 
-#define SEPARATORS ", \t\r\n"
-
-/* The names of a list, in one block behind the pointers to them. */
-static int parse_list(const char *text, struct value *ret)
+/* The entries of a list, in one block behind the pointers to them. */
+static int parse_list(const struct setting *setting, const char *text, struct value *ret)
 {
+    const char *separators = setting->least == LIST_OF_PATHS ? ",\n" : ", \t\r\n";
     size_t count = 0, size = 0;
-    for (const char *p = text + strspn(text, SEPARATORS); *p; p += strspn(p, SEPARATORS)) {
-        size_t n = strcspn(p, SEPARATORS);
-        if (n > VALUE_NAME_MAX || memchr(p, '=', n))
+    for (const char *p = text + strspn(text, separators); *p; p += strspn(p, separators)) {
+        size_t n = strcspn(p, separators);
+        if (n > (setting->least == LIST_OF_PATHS ? VALUE_TEXT_MAX : VALUE_NAME_MAX) ||
+            (setting->least != LIST_OF_PATHS && memchr(p, '=', n)))
             return -EINVAL;
         count++;
         size += n + 1;
         p += n;
     }
     const char **list = malloc((count + 1) * sizeof *list + size);
-    cleanup_buf struct buf joined;
-    buf_init(&joined, VALUE_LIST_MAX);
+    struct buf joined cleanup_buf = BUF_UP_TO(VALUE_LIST_MAX);
     int r = list ? buf_str(&joined, "") : -ENOMEM;
     char *to = list ? (char *)(list + count + 1) : NULL;
-    const char *p = text + strspn(text, SEPARATORS);
-    for (size_t i = 0; r == 0 && i < count; i++, p += strspn(p, SEPARATORS)) {
-        size_t n = strcspn(p, SEPARATORS);
+    const char *p = text + strspn(text, separators);
+    for (size_t i = 0; r == 0 && i < count; i++, p += strspn(p, separators)) {
+        size_t n = strcspn(p, separators);
         list[i] = memcpy(to, p, n);
         to[n] = '\0';
         r = buf_printf(&joined, "%s%s", i > 0 ? "," : "", to);
@@ -197,7 +199,7 @@ int value_parse(const struct setting *setting, const char *text, struct value *r
     struct value value = VALUE_NONE;
     char number[VALUE_NUMBER_MAX];
     if (setting->kind == NACRE_KIND_LIST) {
-        int r = parse_list(text, &value);
+        int r = parse_list(setting, text, &value);
         if (r < 0)
             return r;
     } else if (setting->kind == NACRE_KIND_TEXT) {

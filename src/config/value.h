@@ -1,10 +1,10 @@
 /* Values of settings: from the text that people write, and back to the shortest that means it. */
-#ifndef NACRE_CONFIG_VALUE_H
-#define NACRE_CONFIG_VALUE_H
+#pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "config/table.h"
+#include "config/setting_table.h"
 
 #define VALUE_NUMBER_MAX 32 /* bytes of a number as text */
 #define VALUE_NAME_MAX   255
@@ -23,7 +23,9 @@ struct value {
 int value_parse(const struct setting *setting, const char *text, struct value *ret_value);
 void value_done(struct value *value);
 
+/* A time such as "500ms", "30" (seconds), "1.5s", "2m", "3h" or "14d"; false if it is none, or
+ * above most. */
+bool value_parse_time(const char *text, int64_t most_ms, int64_t *ret_ms);
+
 /* A count, time, size, switch or choice as text. */
 void value_format(const struct setting *setting, int64_t number, char ret_text[VALUE_NUMBER_MAX]);
-
-#endif

@@ -1,24 +1,23 @@
-#include "keeper/birth.h"
-
-#include <errno.h>
+/* The child that runs beside us: system calls for which libc has no function. */
 #include <linux/sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
+
+#include "base/defs.h"
+#include "keeper/keeper.h"
+#include "sys/syscalls.h"
 
 /* Kernel headers may be older than the kernel. */
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif
 
-#if BIRTH_SHARES
-
-#define STACK_SIZE ((size_t)32 * 1024)
-
-static _Alignas(4096) char stack[STACK_SIZE];
+#if (defined(__x86_64__) || defined(__aarch64__)) && !SANITIZED
+#define SHARED CLONE_VM
+#else
+#define SHARED 0 /* the memory is copied, the stack with it */
+#endif
 
 /*
  * The system calls clone3 (first, second = its arguments) and clone (first, second = flags, stack);
@@ -26,7 +25,7 @@ static _Alignas(4096) char stack[STACK_SIZE];
  */
 long keeper_clone(long number, long first, long second, birth_fn *fn, void *argument);
 
-#if defined(__x86_64__)
+#if SHARED && defined(__x86_64__)
 __asm__(".pushsection .text\n"
         ".type keeper_clone, @function\n"
         "keeper_clone:\n"
@@ -47,7 +46,7 @@ __asm__(".pushsection .text\n"
         "1:	ret\n"
         ".size keeper_clone, . - keeper_clone\n"
         ".popsection\n");
-#else
+#elif SHARED
 __asm__(".pushsection .text\n"
         ".type keeper_clone, %function\n"
         "keeper_clone:\n"
@@ -68,15 +67,25 @@ __asm__(".pushsection .text\n"
         "1:	ret\n"
         ".size keeper_clone, . - keeper_clone\n"
         ".popsection\n");
+#else
+long keeper_clone(long number, long first, long second, birth_fn *fn, void *argument)
+{
+    long pid = syscall(number, first, second, 0, 0, 0);
+    if (pid == 0) {
+        fn(argument);
+        sys_exit(127);
+    }
+    return pid < 0 ? -errno : pid;
+}
 #endif
 
-pid_t birth(int cgroup_fd, birth_fn *fn, void *argument, bool *ret_outside)
+pid_t birth(int cgroup_fd, char *stack, birth_fn *fn, void *argument, bool *ret_outside)
 {
     struct clone_args args = {
-        .flags = CLONE_VM | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
+        .flags = SHARED | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
         .exit_signal = SIGCHLD,
-        .stack = (uint64_t)(uintptr_t)stack,
-        .stack_size = STACK_SIZE,
+        .stack = SHARED ? (uint64_t)(uintptr_t)stack : 0,
+        .stack_size = SHARED ? STANDIN_STACK : 0,
         .cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
     };
     *ret_outside = false;
@@ -84,31 +93,6 @@ pid_t birth(int cgroup_fd, birth_fn *fn, void *argument, bool *ret_outside)
     if (pid >= 0)
         return (pid_t)pid;
     *ret_outside = cgroup_fd >= 0;
-    return (pid_t)keeper_clone(SYS_clone, CLONE_VM | SIGCHLD, (long)(stack + STACK_SIZE), fn,
-                               argument);
-}
-
-void birth_over(void)
-{
-    madvise(stack, sizeof stack, MADV_DONTNEED);
-}
-
-#else
-
-pid_t birth(int cgroup_fd UNUSED, birth_fn *fn UNUSED, void *argument UNUSED, bool *ret_outside)
-{
-    *ret_outside = false;
-    return -ENOSYS;
-}
-
-void birth_over(void)
-{
-}
-
-#endif
-
-pid_t birth_copy(void)
-{
-    long r = syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
-    return (pid_t)(r < 0 ? -errno : r);
+    long top = SHARED ? (long)(stack + STANDIN_STACK) : 0;
+    return (pid_t)keeper_clone(SYS_clone, SHARED | SIGCHLD, top, fn, argument);
 }

@@ -1,31 +1,27 @@
 /* The control socket: kill, input, watch. Only the same uid is answered. */
 #include <signal.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/defs.h"
 #include "keeper/keeper.h"
+#include "run/inside.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
 
-/* The last message of each connection, apart from the rest: most pages are never touched. */
-static struct wire_input messages[CONN_MAX];
-
-static struct wire_input *message_of(const struct keeper *k, const struct conn *c)
+static union ctl_message *message_of(const struct keeper *k, const struct conn *c)
 {
-    return &messages[c - k->conns];
+    return &k->session.room->messages[c - k->conns];
 }
 
-static struct wire_head head(enum wire_type type)
+static struct wire_head head_of(enum wire_type type)
 {
     return (struct wire_head){.type = type, .format = RUN_FORMAT};
 }
 
-static void drop(struct keeper *k, struct conn *c)
+static void drop_conn(struct keeper *k, struct conn *c)
 {
-    loop_close(k, &c->fd);
+    loop_close_conn(k, c);
     c->watching = false;
     c->kill_waits = false;
     c->input_waits = false;
@@ -38,7 +34,7 @@ static void send_to(struct keeper *k, struct conn *c, const void *message, size_
 {
     int r = sock_send(c->fd, message, size, NULL, 0, MSG_DONTWAIT);
     if (r < 0 && r != -EAGAIN)
-        drop(k, c);
+        drop_conn(k, c);
 }
 
 struct conn *ctl_place(struct keeper *k, int fd, bool watching)
@@ -57,14 +53,7 @@ struct conn *ctl_place(struct keeper *k, int fd, bool watching)
 void ctl_listen(struct keeper *k, const struct conn *c)
 {
     if (c && c->fd >= 0)
-        loop_add(k, c->fd, EPOLLIN, TAG_CONN, (uint32_t)(c - k->conns));
-}
-
-struct conn *ctl_add(struct keeper *k, int fd, bool watching)
-{
-    struct conn *c = ctl_place(k, fd, watching);
-    ctl_listen(k, c);
-    return c;
+        loop_watch_conn(k, c, EPOLLIN);
 }
 
 /* When all places are taken a mere listener has to go; it reads the state instead. */
@@ -79,27 +68,37 @@ static void make_place(struct keeper *k)
             listener = c;
     }
     if (listener)
-        drop(k, listener);
+        drop_conn(k, listener);
 }
 
-void ctl_accept(struct keeper *k)
+/* How many of us have come by one of our names. */
+static int accept_all(struct keeper *k, enum keeper_fd door)
 {
+    int count = 0;
     for (;;) {
-        int fd = fd_lift_consume(accept4(k->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        int fd = fd_lift_consume(accept4(k->fd[door], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (fd < 0)
-            return;
+            return count;
         if (!sock_peer_is_us(fd)) {
             close(fd);
             continue;
         }
         make_place(k);
-        ctl_add(k, fd, false);
+        ctl_listen(k, ctl_place(k, fd, false));
+        count++;
     }
 }
 
-static void tell(struct keeper *k, struct conn *c)
+/* Who comes may have found no files: they are there before it hears a word. */
+void ctl_accept(struct keeper *k)
 {
-    struct wire_event event = {.head = head(WIRE_EVENT), .state = k->st};
+    if (accept_all(k, FD_DOOR) + accept_all(k, FD_LISTEN) > 0)
+        restore_files(k);
+}
+
+static void tell_state(struct keeper *k, struct conn *c)
+{
+    struct wire_event event = {.head = head_of(WIRE_EVENT), .state = k->st};
     send_to(k, c, &event, sizeof event);
 }
 
@@ -107,12 +106,12 @@ void ctl_tell_watchers(struct keeper *k)
 {
     for (int i = 0; i < CONN_MAX; i++)
         if (k->conns[i].fd >= 0 && k->conns[i].watching)
-            tell(k, &k->conns[i]);
+            tell_state(k, &k->conns[i]);
 }
 
 void ctl_tell_killers(struct keeper *k)
 {
-    struct wire_killed killed = {.head = head(WIRE_KILLED), .state = k->st};
+    struct wire_killed killed = {.head = head_of(WIRE_KILLED), .state = k->st};
     for (int i = 0; i < CONN_MAX; i++) {
         struct conn *c = &k->conns[i];
         if (c->fd < 0 || !c->kill_waits)
@@ -125,30 +124,30 @@ void ctl_tell_killers(struct keeper *k)
 static void input_done(struct keeper *k, struct conn *c, int error)
 {
     struct wire_input_done done = {
-        .head = head(WIRE_INPUT_DONE), .error = error, .taken = c->input_done};
+        .head = head_of(WIRE_INPUT_DONE), .error = error, .taken = c->input_done};
     c->input_waits = false;
     send_to(k, c, &done, sizeof done);
     if (c->fd >= 0)
-        loop_add(k, c->fd, EPOLLIN, TAG_CONN, (uint32_t)(c - k->conns));
+        loop_watch_conn(k, c, EPOLLIN);
 }
 
 /* Writes what the pipe takes; false if the rest has to wait. */
-static bool feed(struct keeper *k, struct conn *c)
+static bool feed_conn(struct keeper *k, struct conn *c)
 {
-    const struct wire_input *input = message_of(k, c);
-    bool open = k->in_fd >= 0;
-    while (k->in_fd >= 0 && c->input_done < input->size) {
+    const struct wire_input *input = &message_of(k, c)->input;
+    bool open = k->fd[FD_IN] >= 0;
+    while (k->fd[FD_IN] >= 0 && c->input_done < input->size) {
         const char *rest = input->data + c->input_done;
-        ssize_t n = RETRY(write(k->in_fd, rest, input->size - c->input_done));
+        ssize_t n = RETRY(write(k->fd[FD_IN], rest, input->size - c->input_done));
         if (n < 0 && errno == EAGAIN)
             return false;
         if (n < 0)
-            loop_close(k, &k->in_fd);
+            loop_close(k, FD_IN);
         else
             c->input_done += (uint32_t)n;
     }
     if (input->eof)
-        loop_close(k, &k->in_fd);
+        loop_close(k, FD_IN);
     input_done(k, c, !open || c->input_done < input->size ? EPIPE : 0);
     return true;
 }
@@ -169,12 +168,12 @@ void ctl_feed(struct keeper *k)
 {
     struct conn *c;
     while ((c = next_in_turn(k)))
-        if (!feed(k, c))
+        if (!feed_conn(k, c))
             break;
     if (c)
-        loop_add(k, k->in_fd, EPOLLOUT, TAG_IN, 0);
+        loop_watch(k, FD_IN);
     else
-        loop_remove(k, k->in_fd);
+        loop_ignore(k, FD_IN);
 }
 
 void ctl_close_input(struct keeper *k)
@@ -182,138 +181,144 @@ void ctl_close_input(struct keeper *k)
     /* What the command did not get is closed when nobody waits for its exit any more. */
     if (k->spec.input != NACRE_STDIN_PIPE)
         return;
-    loop_close(k, &k->in_fd);
+    loop_close(k, FD_IN);
     ctl_feed(k);
 }
 
-static void on_input(struct keeper *k, struct conn *c)
+/* A full line has been rung often enough: whoever hears it looks at every state. */
+void ctl_ring(struct keeper *k)
+{
+    k->must_ring = false;
+    if (k->st.background && k->fd[FD_LINE] >= 0)
+        sock_send(k->fd[FD_LINE], &k->st.id, sizeof k->st.id, NULL, 0, MSG_DONTWAIT);
+}
+
+/* -- What clients ask for; false if it makes no sense ------------------------------------------ */
+
+static void on_watch(struct keeper *k, struct conn *c, const union ctl_message *m UNUSED)
+{
+    /* Who has missed its files asks again. */
+    restore_look(k);
+    c->watching = true;
+    tell_state(k, c);
+}
+
+static void on_input(struct keeper *k, struct conn *c, const union ctl_message *m UNUSED)
 {
     c->input_waits = true;
     c->input_done = 0;
     c->turn = k->turns++;
     /* No further message is taken from this connection until the pipe took this one. */
-    loop_add(k, c->fd, 0, TAG_CONN, (uint32_t)(c - k->conns));
+    loop_watch_conn(k, c, 0);
     ctl_feed(k);
 }
 
-static void on_kill(struct keeper *k, struct conn *c, const struct wire_kill *request)
+static void on_kill(struct keeper *k, struct conn *c, const union ctl_message *m)
 {
     c->kill_waits = true;
     /* A natural exit that is already there comes first: its code is the outcome. */
     tree_reap(k);
     if (k->state == ST_DONE)
         return;
-    k->order = (struct kill_order){.signal = request->signal,
-                                   .grace_ms = request->grace_ms,
-                                   .reason = (nacre_reason)request->reason};
+    k->order = (struct kill_order){.signal = m->kill.signal,
+                                   .grace_ms = m->kill.grace_ms,
+                                   .reason = (nacre_reason)m->kill.reason};
     /* Before the work: to find a large tree may take longer than who asks waits for a word. */
-    struct wire_ack ack = {.head = head(WIRE_ACK), .wait_ms = machine_kill_ms(k)};
+    struct wire_ack ack = {.head = head_of(WIRE_ACK), .wait_ms = machine_kill_ms(k)};
     send_to(k, c, &ack, sizeof ack);
     machine_event(k, EV_KILL);
 }
 
-/* A full line has been rung often enough: whoever hears it looks at every state. */
-void ctl_ring(struct keeper *k)
+/* A command cannot decide to outlive its session. */
+static bool may_change(const struct keeper *k, const struct conn *c, const union ctl_message *m)
 {
-    k->bell_due = false;
-    if (k->st.background && k->owner_line >= 0)
-        sock_send(k->owner_line, &k->st.id, sizeof k->st.id, NULL, 0, MSG_DONTWAIT);
+    return !m->change.kept || k->st.kept || !inside_of(&k->st.id, getpid(), sock_peer_pid(c->fd));
 }
 
 /* Nothing is taken back: a shell in the background stays there, a kept one is kept. */
-static void on_change(struct keeper *k, struct conn *c, const struct wire_change *request)
+static void on_change(struct keeper *k, struct conn *c, const union ctl_message *m)
 {
-    bool late = request->background && !k->st.background && k->st.outcome != NACRE_RUNNING;
-    if (request->background)
-        k->st.background = true;
-    if (request->kept && !k->st.kept) {
+    bool background = m->change.background, kept = m->change.kept && !k->st.kept;
+    if (!may_change(k, c, m)) {
+        struct wire_ack refusal = {.head = head_of(WIRE_ACK), .wait_ms = -1};
+        send_to(k, c, &refusal, sizeof refusal);
+        return;
+    }
+    if (background && !k->st.background && k->st.outcome != NACRE_RUNNING)
+        k->must_ring = true;
+    k->st.background = k->st.background || background;
+    if (kept) {
         k->st.kept = true;
         outlive_owner(k);
     }
-    k->bell_due = k->bell_due || late;
     publish(k);
-    struct wire_ack ack = {.head = head(WIRE_ACK)};
+    struct wire_ack ack = {.head = head_of(WIRE_ACK)};
     send_to(k, c, &ack, sizeof ack);
 }
 
 /* The group outlives its leader; only while the command runs is it surely the command's. */
-static void on_signal(struct keeper *k, struct conn *c, const struct wire_signal *request)
+static void on_signal(struct keeper *k, struct conn *c, const union ctl_message *m)
 {
-    struct wire_input_done done = {.head = head(WIRE_INPUT_DONE)};
+    struct wire_input_done done = {.head = head_of(WIRE_INPUT_DONE)};
     tree_reap(k);
     if (k->main_reaped || k->main <= 1)
         done.error = ESRCH;
-    else if (kill(-k->main, request->signal) < 0)
+    else if (kill(-k->main, m->signal.signal) < 0)
         done.error = errno;
     if (c->fd >= 0)
         send_to(k, c, &done, sizeof done);
 }
 
-static bool signal_is_valid(int signal)
+static void on_denied(struct keeper *k, struct conn *c UNUSED, const union ctl_message *m)
 {
-    return signal > 0 && signal < NSIG;
+    denied_note(k, &m->denied.denial);
 }
 
-/* False if the message makes no sense. */
-static bool obey(struct keeper *k, struct conn *c, const struct wire_input *message, size_t size)
+static void on_seen(struct keeper *k, struct conn *c, const union ctl_message *m)
 {
-    struct wire_kill request;
-    struct wire_seen seen;
-    struct wire_change change;
-    struct wire_signal signal;
-    switch (message->head.type) {
-    case WIRE_WATCH:
-        c->watching = true;
-        tell(k, c);
-        return true;
-    case WIRE_KILL:
-        memcpy(&request, message, sizeof request);
-        if (size != sizeof request || !signal_is_valid(request.signal) ||
-            request.reason > NACRE_REASON_OWNER)
-            return false;
-        on_kill(k, c, &request);
-        return true;
-    case WIRE_INPUT:
-        if (size < offsetof(struct wire_input, data) ||
-            size != offsetof(struct wire_input, data) + message->size)
-            return false;
-        on_input(k, c);
-        return true;
-    case WIRE_CHANGE:
-        memcpy(&change, message, sizeof change);
-        if (size != sizeof change)
-            return false;
-        on_change(k, c, &change);
-        return true;
-    case WIRE_SIGNAL:
-        memcpy(&signal, message, sizeof signal);
-        if (size != sizeof signal || !signal_is_valid(signal.signal))
-            return false;
-        on_signal(k, c, &signal);
-        return true;
-    case WIRE_SEEN:
-        memcpy(&seen, message, sizeof seen);
-        if (size != sizeof seen)
-            return false;
-        if (k->pacer == c)
-            drain_seen(k, seen.offset);
-        return true;
-    default:
+    if (k->pacer == c)
+        drain_seen(k, m->seen.offset);
+}
+
+static const struct ctl_request {
+    void (*obey)(struct keeper *k, struct conn *c, const union ctl_message *m);
+    size_t size; /* 0 = any */
+} requests[] = {
+    [WIRE_WATCH] = {on_watch, 0},
+    [WIRE_KILL] = {on_kill, sizeof(struct wire_kill)},
+    [WIRE_INPUT] = {on_input, offsetof(struct wire_input, data)}, /* and the bytes */
+    [WIRE_SEEN] = {on_seen, sizeof(struct wire_seen)},
+    [WIRE_CHANGE] = {on_change, sizeof(struct wire_change)},
+    [WIRE_SIGNAL] = {on_signal, sizeof(struct wire_signal)},
+    [WIRE_DENIED] = {on_denied, sizeof(struct wire_denied)},
+};
+
+static bool makes_sense(const union ctl_message *m, size_t size)
+{
+    uint32_t type = m->head.type;
+    if (size < sizeof m->head || m->head.format > RUN_FORMAT || type >= ARRAY_SIZE(requests) ||
+        !requests[type].obey)
         return false;
-    }
+    size_t known = requests[type].size, more = type == WIRE_INPUT ? m->input.size : 0;
+    if (known && (size < known || size - known != more))
+        return false;
+    int signal = type == WIRE_KILL ? m->kill.signal : type == WIRE_SIGNAL ? m->signal.signal : 1;
+    return signal > 0 && signal < NSIG &&
+           (type != WIRE_KILL || m->kill.reason <= NACRE_REASON_OWNER);
 }
 
 void ctl_readable(struct keeper *k, struct conn *c)
 {
-    struct wire_input *message = message_of(k, c);
+    union ctl_message *message = message_of(k, c);
     if (c->input_waits) {
-        drop(k, c); /* the client hung up: nobody waits for the rest */
+        drop_conn(k, c); /* the client hung up: nobody waits for the rest */
         return;
     }
     ssize_t n = sock_recv(c->fd, message, sizeof *message, NULL, 0, MSG_DONTWAIT);
     if (n == -EAGAIN)
         return;
-    if (n < (ssize_t)sizeof message->head || message->head.format > RUN_FORMAT ||
-        !obey(k, c, message, (size_t)n))
-        drop(k, c);
+    if (n > 0 && makes_sense(message, (size_t)n))
+        requests[message->head.type].obey(k, c, message);
+    else
+        drop_conn(k, c);
 }

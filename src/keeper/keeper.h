@@ -3,51 +3,89 @@
  * proof of its death: contains whatever it forks, drains its output into the run directory, keeps
  * its deadline, and answers on the control socket. It links libc only and allocates nothing.
  *
- *   main.c     becomes a process of its own and runs the loop
- *   setup.c    makes the run directory, the pipes and the cgroup
- *   launch.c   the conversation with the library until the command runs, and the successor
- *   command.c  starts the command; birth.c is the system call behind it
- *   machine.c  the states, as a table
- *   tree.c     signals, kills and reaps the tree
- *   drain.c    the streams
- *   owner.c    whether the owner is still there
- *   ctl.c      the control socket
- *   text.c     not part of the program: preloaded into the shell (see there)
+ *   keeper.c     becomes a process of its own, and keeps one run after another
+ *   life.c       the life of the process around its runs, as a table
+ *   machine.c    the states of a run, and its timers, as tables
+ *   loop.c       every descriptor, whose it is and what it wakes, as a table; the loop
+ *   handshake.c  hello and ready: the conversation with the library until the go
+ *   setup.c      makes the run directory, the pipes and the cgroup
+ *   standin.c    the child that waits for the go and becomes the command; see docs/standin.md
+ *   enter.c      it enters its fence, if there is one; connects.c who it may talk to from there,
+ *                listeners.c whose that is, denied.c what it was refused, told to who reads of it
+ *   appeared.c   what it made under protected names is moved aside
+ *   plan.c       what it will execute; birth.c is the system call that makes it
+ *   tree.c       who belongs to the tree, and when nobody does any more
+ *   hunt.c       signals to all of it; reap.c who has ended
+ *   drain.c      the streams; flood.c has the manners of one who drains very much
+ *   restore.c    puts the run directory back, whatever was done to it
+ *   bound.c      in the stand-in: its limits; excess.c looks who uses more, and says what they did
+ *   owner.c      whether the owner is still there
+ *   ctl.c        the control socket
+ *   preload.c    not part of the program: preloaded into the shell (see there)
  */
-#ifndef NACRE_KEEPER_KEEPER_H
-#define NACRE_KEEPER_KEEPER_H
+#pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
+#include <time.h>
 
+#include "run/denial.h"
+#include "run/fence.h"
 #include "run/log.h"
 #include "run/spec.h"
 #include "run/state.h"
 #include "run/wire.h"
+#include "sys/controller.h"
 #include "sys/host.h"
 #include "sys/proc.h"
 
-#define NEVER      INT64_MAX
-#define CONN_MAX   64
-#define SETTLE_NS  (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
-#define PROOF_NS   (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
-#define SWEEP_NS   (INT64_C(5) * 1000000)    /* between two looks for what still forks */
-#define LOOK_NS    (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
-#define QUIET_NS   (INT64_C(4) * 1000000)    /* a command is left alone that long; see on_quiet() */
-#define PUBLISH_NS (INT64_C(1) * 1000000)    /* readers learn of output this often */
-#define OWNER_NS   (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
-#define TREE_MAX   8192
+#define NEVER        INT64_MAX
+#define CONN_MAX     64
+#define SETTLE_NS    (INT64_C(50) * 1000000)   /* an answer waits this long for `> >(...)` */
+#define PROOF_NS     (INT64_C(5) * 1000000000) /* SIGKILL has this long to be proven */
+#define LATE_EXIT_NS (INT64_C(1) * 1000000000) /* after its deadline no exit counts as in time */
+#define SWEEP_NS     (INT64_C(5) * 1000000)    /* between two looks for what still forks */
+#define LOOK_NS      (INT64_C(20) * 1000000)   /* the same, where the end of orphans is not told */
+#define STRAY_NS     (INT64_C(200) * 1000000)  /* the same for strays; the first time */
+#define LATE_NS      (INT64_C(1) * 1000000) /* that: a leaf may be empty a moment after its last */
+#define QUIET_NS     (INT64_C(4) * 1000000) /* a command is left alone that long; see life.c */
+#define PUBLISH_NS   (INT64_C(1) * 1000000) /* readers learn of output this often */
+#define OWNER_NS     (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
+#define WAITING_MAX  32
+#define TREE_MAX     8192
 
-/* States and events of the machine; machine.c has the table. */
+/* The life of the process; life.c has the table. */
+enum keeper_life {
+    LIFE_READY,    /* the stand-in waits for the go */
+    LIFE_HURRIED,  /* the same; the keeper after us is wanted as soon as the command runs */
+    LIFE_BEGUN,    /* the command runs; the keeper after us is not made yet */
+    LIFE_FOLLOWED, /* the keeper after us is made, or nobody wants one */
+    LIFE_REBORN,   /* this process is the keeper after us now, and starts over */
+    LIFE_OVER,     /* it exits */
+    LIFE_COUNT
+};
+
+enum life_event {
+    LE_STARTED,     /* the stand-in has become the command */
+    LE_NOT_STARTED, /* it could not, or will not, or is gone */
+    LE_HURRY,       /* the library wants the keeper after us now */
+    LE_UNWANTED,    /* nobody wants it */
+    LE_QUIET,       /* the command has lasted for a while */
+    LE_RUN_OVER,    /* the run is at ST_DONE */
+    LE_COUNT
+};
+
+/* States and events of a run; machine.c has the table. */
 enum keeper_state {
-    ST_WARM,      /* ready; waits for the go */
+    ST_WARM,      /* prepared; the command has not begun */
     ST_RUNNING,   /* the command runs */
     ST_LINGERING, /* it has exited; its tree is alive */
     ST_STOPPING,  /* the first signal was sent; the grace runs */
     ST_FORCING,   /* SIGKILL was sent; the proof is awaited */
-    ST_DONE,      /* everything is over; the keeper leaves */
+    ST_DONE,      /* everything is over */
     ST_COUNT
 };
 
@@ -61,7 +99,72 @@ enum keeper_event {
     EV_OWNER_GONE,  /* the session has ended */
     EV_GRACE_OVER,  /* the first signal had its time */
     EV_PROOF_OVER,  /* SIGKILL had its time */
+    EV_LIMIT,       /* the command has used more than it may; the order says how it is ended */
     EV_COUNT
+};
+
+/* Moments at which something is to be done; machine.c says what. Those that are due together are
+ * served in this order. */
+enum keeper_timer {
+    AT_DEADLINE,
+    AT_GRACE,
+    AT_PROOF,
+    AT_REAP, /* there was more to reap than a turn takes */
+    AT_SWEEP,
+    AT_SETTLE,
+    AT_PUBLISH, /* readers learn then of output that they do not know of yet */
+    AT_OWNER,   /* the next look at it */
+    AT_LIMITS,  /* the next look at what a bounded run uses */
+    AT_QUIET,   /* what nobody waits for is done then */
+    AT_COUNT
+};
+
+/* Our descriptors; loop.c says to whom each belongs and what it wakes. Streams come in pairs, and
+ * are reached by FD_OUT + stream. */
+enum keeper_fd {
+    FD_LAUNCH, /* the library, until the command runs */
+    FD_RUNS,
+    FD_LINE,         /* to the session; see run/wire.h */
+    FD_OWNER,        /* its pidfd */
+    FD_TEXT,         /* the preload */
+    FD_FENCE_RECORD, /* what the commands of the session run in; run/wire.h */
+    FD_FENCE_PLACE,
+    FD_FENCE_USER,
+    FD_FENCE_MOUNT,
+    FD_FENCE_NETWORK,
+    FD_FENCE_IPC,
+    FD_FENCE_RULES,
+    FD_NEXT, /* the socket of the keeper after us, which is ours to make */
+    FD_EPOLL,
+    FD_SIGNAL,
+    FD_DIR,
+    FD_STATE,
+    FD_SPEC,
+    FD_LISTEN, /* in the directory, */
+    FD_DOOR,   /* and under its abstract name */
+    FD_CGROUP,
+    FD_LEAF,   /* whether somebody is in it */
+    FD_MEMORY, /* groups of version 1 for its limits, in the order of enum controller */
+    FD_PIDS,
+    FD_CPU,
+    FD_DISK, /* where the command began */
+    FD_OUT,  /* read ends of the command's streams */
+    FD_ERR,
+    FD_OUT_ENDED, /* the same at their end, still to be closed */
+    FD_ERR_ENDED,
+    FD_IN,        /* write end of its stdin */
+    FD_CHILD_OUT, /* the command's ends, until it has them */
+    FD_CHILD_ERR,
+    FD_CHILD_IN,
+    FD_WORD,        /* the child says on it what becomes of it; see run/wire.h */
+    FD_BORN,        /* its other end */
+    FD_ALARM,       /* wakes us when the command has been left alone long enough */
+    FD_FENCE_WORD,  /* the child says on it that it is inside */
+    FD_FENCE_HEARD, /* its other end */
+    FD_CONNECTS,    /* who wants to connect inside the fence waits for us here */
+    FD_LISTENERS,   /* says who listens inside */
+    FD_DENIED,      /* the file of what was refused */
+    FD_COUNT
 };
 
 struct conn {
@@ -71,6 +174,12 @@ struct conn {
     bool input_waits;    /* has input that the pipe did not take yet */
     uint32_t input_done; /* bytes of it taken */
     uint64_t turn;       /* the order in which input came */
+};
+
+/* A call inside the fence that waits for a connection to be made. */
+struct waiting {
+    uint64_t id;
+    int sock; /* 0 or less = the place is free */
 };
 
 /* Where the preload for shells lies, as long as it lies there. */
@@ -87,116 +196,234 @@ struct kill_order {
     nacre_reason reason;
 };
 
-/* What became of a start. */
-struct start_result {
-    bool waits;            /* nothing yet */
-    bool heard;            /* there was a go */
-    enum wire_stage stage; /* STAGE_NONE = the child is the command now */
-    int error;
-    bool outside; /* it could not enter its cgroup */
+/* What is to be executed. */
+struct plan {
+    struct spec spec;
+    const char *program;
+    const char *cwd;
+    char **argv;
+    char **env;
+    int input;    /* stdin that came with the go, or -EBADF */
+    int text;     /* of a long text, or -EBADF */
+    bool preload; /* is read through its descriptor */
 };
 
-struct keeper {
-    enum keeper_state state;
+#define STANDIN_STACK   ((size_t)32 * 1024)
+#define PLAN_POINTERS   512  /* more are mapped */
+#define PLAN_ENTRY_SIZE 4096 /* longer entries do without the preload */
+
+/* The stand-in's own memory: whole pages, given back when it has become the command. */
+struct standin {
+    _Alignas(4096) char stack[STANDIN_STACK];
+    struct wire_go go;
+    struct plan plan;
+    int fd[FD_COUNT]; /* as they were at its birth: ours may be closed already */
+    char *pointers[PLAN_POINTERS];
+    char preload_entry[PLAN_ENTRY_SIZE];
+    char run_entry[PLAN_ENTRY_SIZE];
+};
+
+/* What it leaves for the keeper, on a page that is shared even where memory is copied. */
+struct standin_page {
+    bool heard;            /* there was a go */
+    bool outside;          /* it is not in its cgroup */
+    enum wire_stage stage; /* STAGE_NONE = it is the command now */
+    int error;
+    struct spec_head spec;
+    struct run_state st;
+    char group[CONTROLLER_COUNT][CGROUP_PATH_MAX]; /* of version 1, for its limits; "" = none */
+    uint64_t disk_free;                            /* when it began, where it began; for a limit */
+};
+
+_Static_assert(sizeof(struct standin_page) <= 4096, "it is one page");
+
+/* What a client may say; see ctl.c. */
+union ctl_message {
+    struct wire_head head;
+    struct wire_kill kill;
+    struct wire_input input;
+    struct wire_seen seen;
+    struct wire_change change;
+    struct wire_signal signal;
+    struct wire_denied denied;
+};
+
+#define HEARD_MAX 32 /* bytes of the longest message that is listened for */
+
+/* What is known of a bounded run beside its state; see excess.c. */
+struct excess_watch {
+    int64_t pause;   /* until the next look */
+    int64_t cpu_ms;  /* of our earlier children, */
+    int64_t written; /* and what they wrote */
+    uint64_t disk_free;
+    uint64_t largest_bytes;
+    char largest[16];
+    char main_name[16];    /* of the command: by then it may have executed another program */
+    char heard[HEARD_MAX]; /* the end of stderr so far */
+    size_t heard_size;
+};
+
+/* Large memory of which most runs touch little or nothing: apart from the keeper, so that it is
+ * neither cleared nor copied with it. */
+struct keeper_room {
+    struct standin standin;
+    union ctl_message messages[CONN_MAX]; /* the last one of each connection */
+    struct excess_watch watch;            /* of this run, as the next two */
+    uint64_t denied[DENIALS_MAX];         /* sums of what was written down */
+    struct waiting waiting[WAITING_MAX];
+    struct proc_ref scan[TREE_MAX];
+    struct proc_ref signalled[TREE_MAX];
+};
+
+/* What is found out once; a successor inherits it. */
+struct keeper_session {
+    struct keeper_room *room;
     struct wire_hello hello;
     struct host host;
     struct proc_ref owner;                 /* without a pidfd of it; pid 0 = it cannot be told */
     struct spec_limit limits[SPEC_LIMITS]; /* our own */
     int nice;
+    int oom_score; /* our own, and that of the host */
     struct preload preload;
-    uint32_t copies; /* see struct wire_ready */
+    struct fence fence; /* head NULL = there is none */
+    uint32_t copies;    /* see struct wire_ready */
+};
+
+/* How the run directory was when it was last seen to be whole. */
+struct restore_mark {
+    struct timespec changed; /* its ctime, and */
+    struct timespec entries; /* its mtime, as we have set it */
+    ino_t ctl;               /* 0 = there is none */
+    int64_t again;           /* something could not be put back: the next try, monotonic ns */
+};
+
+/* All but the session begins anew with each run. */
+struct keeper {
+    struct keeper_session session;
+    enum keeper_life life;
+    enum keeper_state state;
+    int fd[FD_COUNT];
+    int64_t at[AT_COUNT]; /* monotonic ns, or NEVER */
     struct run_state st;
     struct spec_head spec;
     struct logw log;
+    volatile sig_atomic_t ring_lost; /* see drain.c */
+    struct restore_mark mark;
+    struct standin_page *page;
+    struct kill_order order;
 
-    int epoll_fd;
-    int signal_fd;
-    int launch_fd;
-    int next_fd; /* the socket of the keeper after us, which is ours to make */
-    int runs_fd;
-    int dir_fd;
-    int state_fd;
-    int spec_fd;
-    int listen_fd;
-    int text_fd;
-    int cgroup_fd;
-    int owner_line; /* to the session; see run/wire.h */
-    int owner_pidfd;
-    int out_fd[2];               /* read ends of the command's streams */
-    int ended_fd[2];             /* the same at their end, still to be closed */
-    int in_fd;                   /* write end of its stdin */
-    int child_in;                /* read end, until it has it */
-    int word_fd;                 /* the child says on it what becomes of it; see run/wire.h */
-    int born_fd;                 /* its other end */
-    int alarm_fd;                /* wakes us when the command has been left alone long enough */
-    int child_fd[2];             /* the command's ends, until it has them */
-    struct start_result *result; /* a page shared with the child */
-    pid_t main;
-    struct proc_ref member; /* of the group tier: the last one of the group that was seen alive */
+    pid_t main;             /* the stand-in, and then the command */
+    struct proc_ref member; /* whose end nobody tells: the last one that was seen alive */
+    int64_t stray_pause;    /* until the next look for such a one */
+    int doubts;             /* looks that could not tell */
+    bool first;             /* we are served before others; see hunt.c */
+    size_t signalled_count;
     bool main_reaped;
     bool proc_ours; /* /proc shows our pids */
-    bool hurried;   /* the keeper after us is wanted at once */
-    bool reborn;    /* this process is the successor now */
-    uint64_t turns;
+
+    uint64_t turns;     /* of input */
     struct conn *pacer; /* whose reading the command is held to, or NULL */
     uint64_t seen;      /* by it */
     bool held;          /* the streams are not being read */
-    bool aside;         /* see drain_step() */
-    bool bell_due;      /* the session has something to hear */
-
-    struct kill_order order;
-    int64_t quiet_at; /* monotonic ns, or NEVER: what nobody waits for is done then */
-    int64_t deadline_at;
-    int64_t grace_at;
-    int64_t proof_at;
-    int64_t sweep_at;
-    int64_t settle_at;
-    int64_t publish_at; /* output that readers do not know of yet is published then */
+    bool aside;         /* see flood.c */
+    bool must_ring;     /* the session has something to hear */
     int64_t published;
-    int64_t rested;   /* when a flood was last left to itself for a moment */
-    int64_t owner_at; /* the next look at it */
+    int64_t rested; /* when a flood was last left to itself for a moment */
 
+    uint32_t denied_count;
     struct conn conns[CONN_MAX];
 };
 
-/* setup.c: 0 or -errno; on failure everything it made is removed again. */
+/* setup.c: 0 or -errno. */
 int setup(struct keeper *k);
 /* Removes what the run leaves outside its directory, and, with all, the directory too. */
 void setup_undo(struct keeper *k, bool all);
 /* Does without the cgroup. */
 void setup_leave_cgroup(struct keeper *k);
 
-/* command.c: finds out where the preload lies, once; a successor inherits it. */
-void start_introduce(struct keeper *k);
-/* Has a child wait for the go; k->main is 0 if we have to do that ourselves. */
-int start_prepare(struct keeper *k);
-/* There will be no go: the stand-in, whatever it has become, is ended and reaped. */
-void start_dismiss(struct keeper *k);
-/* Wakes us when a command that begins now has lasted for a while. */
-void start_set_alarm(const struct keeper *k);
-/* What has become of the stand-in. */
-struct start_result start_born(struct keeper *k);
-/* Hears the go, which is there, and starts what it says. */
-struct start_result start_by_fork(struct keeper *k);
-/* Gives back what only a start needs. */
-void start_forget(struct keeper *k);
+/* enter.c: whether commands run in a fence. */
+bool enter_is_needed(const struct keeper *k);
+/* Before the child is made, in the child, and after it was made: 0 or -errno, with the step that
+ * failed. */
+int enter_open(struct keeper *k);
+void enter_fence(const struct keeper *k, const struct standin *s);
+int enter_await(struct keeper *k, enum fence_step *ret_step);
+/* The directory that the shell inside can leave a file in, opened; and its removal. */
+int enter_room(const struct keeper *k);
+void enter_leave(const struct keeper *k);
 
-/* launch.c */
-int launch_hello(struct keeper *k);
-/* 0, or the error: that of before, or another. */
-int launch_ready(struct keeper *k, int error);
+/* The name of a Unix socket: a file, or what is no path. */
+struct socket_name {
+    uint32_t inode, device;
+    char abstract[108];
+    size_t size; /* of that; 0 = it is a file */
+};
+
+/* listeners.c: a socket to ask who listens in the network of who makes it. */
+int listeners_open(void);
+/* The name of the file that fd stands for, which process pid sees. */
+int listeners_name(int fd, pid_t pid, struct socket_name *ret_name);
+/* The number of the socket that listens there: 0, or -ENOENT if none does. */
+int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socket);
+/* Whether a process, by its number as text, is inside; and whether one that is holds the socket. */
+bool listeners_is_inside(int mounts, const char *pid);
+bool listeners_is_held_inside(int mounts, uint32_t socket);
+
+/* connects.c: somebody inside wants to connect. */
+void connects_look(struct keeper *k);
+/* One of those who wait may be answered. */
+void connects_know(struct keeper *k, int which);
+/* Those who wait for an answer are given none. */
+void connects_drop(struct keeper *k);
+/* They belong to the run that is over; their descriptors are closed with its others. */
+void connects_forget(struct keeper *k);
+
+/* appeared.c: moves aside what the command has made under protected names. */
+void appeared_look(struct keeper *k);
+
+/* denied.c: what was refused; program and pid may be filled in by denied_name(). */
+void denied_note(struct keeper *k, const struct denial *denial);
+void denied_name(struct denial *d, pid_t pid);
+
+/* plan.c: finds out where the preload lies, once. */
+void plan_note_preload(struct keeper *k);
+/* In the stand-in: the spec of a go of that many bytes, or from spec_fd; then all that follows. */
+int plan_load(struct standin *s, size_t received, int spec_fd);
+int plan_lay_out(const struct keeper *k, struct standin *s);
+/* Gives back what was mapped for it. */
+void plan_forget(struct standin *s);
+
+/* standin.c: has a child wait for the go. */
+int standin_make(struct keeper *k);
+/* Whether it has become something else; then k->page says what, and k knows what it heard. */
+bool standin_is_over(struct keeper *k);
+/* There will be no go: the stand-in, whatever it has become, is ended and reaped. */
+void standin_dismiss(struct keeper *k);
+/* It has had its time; if it is not done, we look again. */
+void standin_alarm(struct keeper *k);
+/* Gives back what only a start needs. */
+void standin_forget(struct keeper *k);
+
+/*
+ * birth.c: a child that shares our memory until it executes, on a stack of STANDIN_STACK bytes: the
+ * pid, or -errno. Where memory cannot be shared (sanitizers keep books on stacks; other machines
+ * need other instructions) the same child runs in a copy of it. It is in the cgroup of cgroup_fd
+ * (< 0 = ours); where clone3 is refused *ret_outside is set before it runs, and it has to walk in.
+ */
+typedef void birth_fn(void *argument); /* never returns */
+pid_t birth(int cgroup_fd, char *stack, birth_fn *fn, void *argument, bool *ret_outside);
+
+/* handshake.c */
+int handshake_hello(struct keeper *k);
+/* 0, or the error, that of before or another: then the run is given up. */
+int handshake_ready(struct keeper *k, int error, enum fence_step step);
+
+/* life.c */
+void life_event(struct keeper *k, enum life_event event);
 /* Looks whether the stand-in has become something, and goes on from there. */
-void launch_born(struct keeper *k);
-/* The stand-in has had its time; if it is not done, we look again. */
-void launch_alarm(struct keeper *k);
-/* The go is there, and nobody to hear it but us. */
-void launch_go(struct keeper *k);
-/* Makes the keeper after us, if one is wanted; in it, k->reborn is set. */
-void launch_successor(struct keeper *k);
-/* All is done here: we are the keeper after us ourselves, if one is wanted. */
-void launch_again(struct keeper *k);
-/* The library wants it now, or not at all. */
-void launch_next(struct keeper *k);
+void life_look(struct keeper *k);
+/* The library has something to say about the keeper after us. */
+void life_hear_next(struct keeper *k);
 
 /* machine.c */
 void machine_event(struct keeper *k, enum keeper_event event);
@@ -205,12 +432,27 @@ int64_t machine_next_timer(const struct keeper *k);
 /* How long the kill that was ordered may take. */
 int64_t machine_kill_ms(const struct keeper *k);
 
-/* tree.c */
-void tree_signal(struct keeper *k, int signal);
-void tree_force(struct keeper *k);
-void tree_sweep(struct keeper *k);
+/* tree.c: neither orphans nor descendants can be told: the command's group is all there is. */
+bool tree_is_group(const struct keeper *k);
+/* Everybody who is known to live, into the room's scan: how many. */
+size_t tree_list(struct keeper *k);
+/* The same for strays, behind count others. */
+size_t tree_add_strays(struct keeper *k, size_t count);
 void tree_count_survivors(struct keeper *k);
-/* Reaps what has ended; raises EV_EXIT and EV_EMPTY. */
+/* When memory runs out, it is ended before us and our host. */
+void tree_yield_memory(const struct keeper *k);
+/* Whether nobody is left, when there is no child left. */
+bool tree_is_empty(struct keeper *k);
+
+/* hunt.c: one signal to each who is there now. */
+void hunt_signal(struct keeper *k, int signal);
+/* SIGKILL to all, counted; and again to who is left. */
+void hunt_force(struct keeper *k);
+void hunt_sweep(struct keeper *k);
+/* Whether we are served before others, where we may be. */
+void hunt_go_first(struct keeper *k, bool first);
+
+/* reap.c: what has ended; raises EV_EXIT and EV_EMPTY. */
 void tree_reap(struct keeper *k);
 
 /* drain.c */
@@ -219,8 +461,6 @@ void drain_stream(struct keeper *k, nacre_stream stream);
 void drain_now(struct keeper *k);
 bool drain_at_eof(const struct keeper *k);
 void drain_close_ended(struct keeper *k);
-/* Aside, or back: whether others go first when there is not enough for all. */
-void drain_step(struct keeper *k, bool aside);
 /* The pacer has read up to an offset, or (UINT64_MAX) is gone. */
 void drain_seen(struct keeper *k, uint64_t offset);
 /* Ties the log to the state, and catches what may happen to its mapping. */
@@ -228,7 +468,41 @@ void drain_guard(struct keeper *k);
 /* Writes the state and tells whoever watches, and the session if it is due. */
 void publish(struct keeper *k);
 
-/* owner.c: who that is, before the first run; a successor inherits it. */
+/* restore.c: the directory is whole now. */
+void restore_note(struct keeper *k);
+/* Whether it still is, in one look, and if not, what follows. */
+void restore_look(struct keeper *k);
+/* Has the run directory, and every file in it, be what we hold, and what they say be true. What
+ * cannot be put back is kept as it is, and tried again: nothing else depends on it. */
+void restore_files(struct keeper *k);
+
+/* flood.c: aside, or back: whether others go first when there is not enough for all. */
+void flood_step_aside(struct keeper *k, bool aside);
+/* Whether to read again after a read that returned n. */
+bool flood_reads_on(ssize_t n, int *patience);
+bool flood_needs_rest(const struct keeper *k, int patience);
+void flood_rest(struct keeper *k);
+
+/* bound.c: in the stand-in: its groups, and by what each limit will be held. The one that has to be
+ * held and cannot be, or NACRE_LIMIT_NONE. */
+nacre_limit bound_take(const struct keeper *k, const struct standin *s);
+/* Right before it executes: what would hold itself up, too. */
+void bound_take_own(const struct spec_head *spec, const struct state_limits *st);
+
+/* excess.c: a run has begun; nothing of this does anything to one without bounds. */
+void excess_begin(struct keeper *k);
+/* The look of AT_LIMITS; raises EV_LIMIT. */
+void excess_look(struct keeper *k);
+/* What the kernel has counted until now goes to the state. */
+void excess_note(struct keeper *k);
+/* The command has exited: whether that was a limit's doing is noted as the reason. */
+void excess_judge_exit(struct keeper *k);
+/* After EV_EXIT: if so, what it left running is ended too. */
+void excess_end_rest(struct keeper *k);
+/* Removes its groups. */
+void excess_leave(struct keeper *k);
+
+/* owner.c: who that is, once. */
 void owner_note(struct keeper *k);
 void owner_watch(struct keeper *k);
 /* Raises EV_OWNER_GONE, once. */
@@ -241,7 +515,6 @@ void outlive_owner(struct keeper *k);
 /* ctl.c: a connection is placed, to be spoken to, and then listened to. */
 struct conn *ctl_place(struct keeper *k, int fd, bool watching);
 void ctl_listen(struct keeper *k, const struct conn *c);
-struct conn *ctl_add(struct keeper *k, int fd, bool watching);
 void ctl_accept(struct keeper *k);
 void ctl_readable(struct keeper *k, struct conn *c);
 void ctl_feed(struct keeper *k);
@@ -250,27 +523,20 @@ void ctl_tell_watchers(struct keeper *k);
 void ctl_tell_killers(struct keeper *k);
 void ctl_ring(struct keeper *k);
 
-/* main.c: descriptors of the session, kept by a successor, are the first LAUNCH_FDS from 3 on. */
-#define LAUNCH_FD 3
-void forget_descriptors(struct keeper *k);
-
-/* Watching descriptors. The tag comes back with the event. */
-enum tag {
-    TAG_SIGNAL,
-    TAG_LISTEN,
-    TAG_LAUNCH,
-    TAG_BORN,
-    TAG_NEXT,
-    TAG_ALARM,
-    TAG_OWNER,
-    TAG_OUT,
-    TAG_ERR,
-    TAG_IN,
-    TAG_CONN
-};
-void loop_add(struct keeper *k, int fd, uint32_t events, enum tag tag, uint32_t index);
-void loop_remove(struct keeper *k, int fd);
-/* Removes before it closes: a forked child may still hold the description open. */
-void loop_close(struct keeper *k, int *fd);
-
-#endif
+/* loop.c */
+int loop_open(struct keeper *k);
+/* Until the run is over. */
+void loop_run(struct keeper *k);
+void loop_watch(struct keeper *k, enum keeper_fd which);
+void loop_ignore(struct keeper *k, enum keeper_fd which);
+/* Ignores before it closes: a forked child may still hold the description open. */
+void loop_close(struct keeper *k, enum keeper_fd which);
+/* The same for connections; events 0 = only that it hangs up. */
+void loop_watch_conn(struct keeper *k, const struct conn *c, uint32_t events);
+void loop_close_conn(struct keeper *k, struct conn *c);
+void loop_watch_waiting(struct keeper *k, int which);
+void loop_close_waiting(struct keeper *k, int which);
+/* None is open. */
+void loop_forget(struct keeper *k);
+/* In a successor: keeps those of the session and closes all others. */
+void loop_inherit(struct keeper *k);

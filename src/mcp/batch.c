@@ -3,8 +3,6 @@
  * 2025-03-26 has them. An answer waits in its slot until then; what was cancelled leaves its slot
  * empty, and a batch in which nothing is left to answer is not answered.
  */
-#include <stdlib.h>
-
 #include "base/defs.h"
 #include "mcp/server.h"
 
@@ -17,8 +15,8 @@ struct slot {
     bool open;       /* it is not */
 };
 
-struct batch {
-    struct batch *next;
+struct mcp_batch {
+    struct mcp_batch *next;
     size_t open; /* slots, and one more while the batch is being read */
     size_t count;
     struct slot slots[];
@@ -26,7 +24,7 @@ struct batch {
 
 /* -- Life ------------------------------------------------------------------------------------- */
 
-static void empty(struct server *s, struct slot *slot)
+static void empty_slot(struct mcp_server *s, struct slot *slot)
 {
     s->held -= slot->text.len;
     json_decref(slot->id);
@@ -34,19 +32,16 @@ static void empty(struct server *s, struct slot *slot)
     buf_done(&slot->text);
 }
 
-static void remove_batch(struct server *s, struct batch *b)
+static void remove_batch(struct mcp_server *s, struct mcp_batch *b)
 {
-    struct batch **at = &s->batches;
-    while (*at != b)
-        at = &(*at)->next;
-    *at = b->next;
+    UNLINK(s->batches, b);
     for (size_t i = 0; i < b->count; i++)
-        empty(s, &b->slots[i]);
+        empty_slot(s, &b->slots[i]);
     free(b);
 }
 
 /* The array; empty if there is nothing to say. */
-static int compose(const struct batch *b, struct buf *line)
+static int join_answers(const struct mcp_batch *b, struct buf *line)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < b->count; i++) {
@@ -61,14 +56,13 @@ static int compose(const struct batch *b, struct buf *line)
 }
 
 /* One slot less to wait for. */
-static void settle(struct server *s, struct batch *b)
+static void settle_slot(struct mcp_server *s, struct mcp_batch *b)
 {
-    struct buf line cleanup_buf;
+    struct buf line cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
     uint64_t ticket = s->writer.next;
-    buf_init(&line, RPC_MESSAGE_MAX);
     if (--b->open > 0)
         return;
-    if (compose(b, &line) < 0)
+    if (join_answers(b, &line) < 0)
         s->ended = true;
     else if (line.len > 0)
         mcp_send(s, &line);
@@ -76,7 +70,7 @@ static void settle(struct server *s, struct batch *b)
     remove_batch(s, b);
 }
 
-void mcp_batches_end(struct server *s)
+void mcp_batches_end(struct mcp_server *s)
 {
     while (s->batches)
         remove_batch(s, s->batches);
@@ -84,24 +78,25 @@ void mcp_batches_end(struct server *s)
 
 /* -- Slots ------------------------------------------------------------------------------------ */
 
-bool mcp_batch_has_room(const struct server *s, size_t size)
+bool mcp_batch_has_room(const struct mcp_server *s, size_t size)
 {
     return size <= HELD_MAX - MIN(s->held, HELD_MAX);
 }
 
-void mcp_batch_answer(struct server *s, struct batch *b, size_t index, struct buf *text)
+void mcp_batch_answer(struct mcp_server *s, struct mcp_batch *b, size_t index, struct buf *text)
 {
     struct slot *slot = &b->slots[index];
     slot->text = *text;
     *text = (struct buf){0};
     s->held += slot->text.len;
     slot->open = false;
-    settle(s, b);
+    settle_slot(s, b);
 }
 
-static struct slot *find(const struct server *s, const json_t *id, struct batch **ret_batch)
+static struct slot *find_slot(const struct mcp_server *s, const json_t *id,
+                              struct mcp_batch **ret_batch)
 {
-    for (struct batch *b = s->batches; b; b = b->next)
+    for (struct mcp_batch *b = s->batches; b; b = b->next)
         for (size_t i = 0; i < b->count; i++)
             if (b->slots[i].id && json_equal(b->slots[i].id, id)) {
                 *ret_batch = b;
@@ -110,31 +105,31 @@ static struct slot *find(const struct server *s, const json_t *id, struct batch 
     return NULL;
 }
 
-bool mcp_batch_has(const struct server *s, const json_t *id)
+bool mcp_batch_has(const struct mcp_server *s, const json_t *id)
 {
-    struct batch *b;
-    return find(s, id, &b) != NULL;
+    struct mcp_batch *b;
+    return find_slot(s, id, &b) != NULL;
 }
 
 /* Whoever cancelled does not want the answer either if it is there already. */
-void mcp_batch_cancel(struct server *s, const json_t *id)
+void mcp_batch_cancel(struct mcp_server *s, const json_t *id)
 {
-    struct batch *b;
-    struct slot *slot = find(s, id, &b);
+    struct mcp_batch *b;
+    struct slot *slot = find_slot(s, id, &b);
     if (!slot)
         return;
     bool open = slot->open;
     slot->open = false;
-    empty(s, slot);
+    empty_slot(s, slot);
     if (open)
-        settle(s, b);
+        settle_slot(s, b);
 }
 
 /* -- Beginning -------------------------------------------------------------------------------- */
 
-static struct batch *new_batch(struct server *s, size_t count)
+static struct mcp_batch *new_batch(struct mcp_server *s, size_t count)
 {
-    struct batch *b = calloc(1, sizeof *b + count * sizeof b->slots[0]);
+    struct mcp_batch *b = calloc(1, sizeof *b + count * sizeof b->slots[0]);
     if (!b)
         return NULL;
     b->open = 1;
@@ -144,7 +139,7 @@ static struct batch *new_batch(struct server *s, size_t count)
     return b;
 }
 
-void mcp_batch_open(struct batch *b, size_t index, const json_t *id)
+void mcp_batch_open(struct mcp_batch *b, size_t index, const json_t *id)
 {
     b->slots[index].id = json_deep_copy(id);
     b->slots[index].open = true;
@@ -152,7 +147,7 @@ void mcp_batch_open(struct batch *b, size_t index, const json_t *id)
 }
 
 /* What is wrong with a batch as a whole; NULL if nothing is. */
-static const char *fault_of(const struct server *s, size_t count)
+static const char *fault_of(const struct mcp_server *s, size_t count)
 {
     if (!s->takes_batches)
         return "Invalid Request: batches are not part of this protocol version";
@@ -163,11 +158,11 @@ static const char *fault_of(const struct server *s, size_t count)
     return NULL;
 }
 
-void mcp_take_batch(struct server *s, const json_t *array)
+void mcp_take_batch(struct mcp_server *s, const json_t *array)
 {
-    struct request q = {.server = s};
+    struct mcp_request q = {.server = s};
     const char *fault = fault_of(s, json_array_size(array));
-    struct batch *b = fault ? NULL : new_batch(s, json_array_size(array));
+    struct mcp_batch *b = fault ? NULL : new_batch(s, json_array_size(array));
     json_t *value;
     size_t i;
     if (fault)
@@ -177,5 +172,5 @@ void mcp_take_batch(struct server *s, const json_t *array)
     if (!b)
         return;
     json_array_foreach(array, i, value) mcp_take_message(s, value, b, i);
-    settle(s, b);
+    settle_slot(s, b);
 }

@@ -4,13 +4,12 @@
  * subscribed to, and log messages.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
 #include "mcp/server.h"
-#include "view/brief.h"
+#include "text/brief.h"
 
 #define REST_MS         1000 /* completions that nobody took ring on; look again this often */
 #define COMMAND_COLUMNS 100
@@ -27,7 +26,7 @@ struct subscription {
 
 /* -- Subscriptions ---------------------------------------------------------------------------- */
 
-static size_t count(const struct server *s)
+static size_t count_subscriptions(const struct mcp_server *s)
 {
     size_t n = 0;
     for (const struct subscription *u = s->subscriptions; u; u = u->next)
@@ -44,18 +43,16 @@ static void remove_subscription(struct subscription **at)
     free(u);
 }
 
-static bool has_ended(const struct server *s, const nacre_id *id)
+static bool has_ended(const struct mcp_server *s, const nacre_id *id)
 {
-    nacre_record record = NACRE_RECORD_INIT;
-    bool ended = nacre_get(s->session, id, &record, NULL) == 0 && record.outcome != NACRE_RUNNING;
-    nacre_record_done(&record);
-    return ended;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    return nacre_get(s->session, id, &record, NULL) == 0 && record.outcome != NACRE_RUNNING;
 }
 
-static int add_subscription(struct server *s, const json_t *listener, const char *uri,
+static int add_subscription(struct mcp_server *s, const json_t *listener, const char *uri,
                             const nacre_id *id)
 {
-    if (count(s) >= MCP_SUBSCRIPTION_MAX)
+    if (count_subscriptions(s) >= MCP_SUBSCRIPTION_MAX)
         return -ENOBUFS;
     struct subscription *u = calloc(1, sizeof *u);
     if (!u)
@@ -68,74 +65,67 @@ static int add_subscription(struct server *s, const json_t *listener, const char
     return 0;
 }
 
-static bool is_legacy(const struct subscription *u, const char *uri)
+/* Whether it is of this listener; without one, whether it is the legacy era's of this uri. */
+static bool is_of(const struct subscription *u, const json_t *listener, const char *uri)
 {
-    return !u->listener && u->uri && strcmp(u->uri, uri) == 0;
+    if (listener)
+        return u->listener && json_equal(u->listener, listener);
+    return !u->listener && u->uri && uri && strcmp(u->uri, uri) == 0;
 }
 
-/* Removes the one of the legacy era. */
-static void forget(struct server *s, const char *uri)
+static void end_subscriptions(struct mcp_server *s, const json_t *listener, const char *uri)
 {
     struct subscription **at = &s->subscriptions;
     while (*at)
-        if (is_legacy(*at, uri))
+        if (is_of(*at, listener, uri))
             remove_subscription(at);
         else
             at = &(*at)->next;
 }
 
-void mcp_subscribe(const struct request *q)
+void mcp_subscribe(const struct mcp_request *q)
 {
     nacre_error err = NACRE_ERROR_INIT;
     enum resource_kind kind;
     nacre_id id;
-    const char *uri = mcp_param(q, "uri");
-    if (!uri) {
-        mcp_fail_params(q, "uri must be a string");
+    const char *uri = mcp_require(q, "uri");
+    if (!uri)
         return;
-    }
     if (mcp_find_resource(q->server, uri, &id, &kind, &err) < 0) {
         mcp_fail(q, MCP_NOT_FOUND, "%s", err.msg);
         return;
     }
-    forget(q->server, uri);
+    end_subscriptions(q->server, NULL, uri);
     if (add_subscription(q->server, NULL, uri, &id) < 0)
         mcp_fail(q, RPC_INTERNAL, "there are too many subscriptions");
     else
         mcp_reply(q, json_object());
 }
 
-void mcp_unsubscribe(const struct request *q)
+void mcp_unsubscribe(const struct mcp_request *q)
 {
-    const char *uri = mcp_param(q, "uri");
-    if (!uri) {
-        mcp_fail_params(q, "uri must be a string");
+    const char *uri = mcp_require(q, "uri");
+    if (!uri)
         return;
-    }
-    forget(q->server, uri);
+    end_subscriptions(q->server, NULL, uri);
     mcp_reply(q, json_object());
 }
 
-bool mcp_listen_exists(const struct server *s, const json_t *id)
+bool mcp_listen_exists(const struct mcp_server *s, const json_t *id)
 {
     for (const struct subscription *u = s->subscriptions; u; u = u->next)
-        if (u->listener && json_equal(u->listener, id))
+        if (is_of(u, id, NULL))
             return true;
     return false;
 }
 
-void mcp_cancel_listen(struct server *s, const json_t *id)
+void mcp_cancel_listen(struct mcp_server *s, const json_t *id)
 {
-    struct subscription **at = &s->subscriptions;
-    while (*at)
-        if ((*at)->listener && json_equal((*at)->listener, id))
-            remove_subscription(at);
-        else
-            at = &(*at)->next;
+    end_subscriptions(s, id, NULL);
 }
 
 /* Takes up the resources that exist. What is honoured is what is said to be. */
-static json_t *take_up(const struct request *q, const json_t *uris)
+static json_t *take_up(const struct mcp_request *q, const json_t *uris)
 {
     json_t *honoured = json_array();
     json_t *value;
@@ -154,7 +144,7 @@ static json_t *take_up(const struct request *q, const json_t *uris)
 
 /* The request stays open; it has no answer before the end. Tools and prompts never change, so
  * there is nothing to tell of them. */
-void mcp_listen(const struct request *q)
+void mcp_listen(const struct mcp_request *q)
 {
     const json_t *wanted = json_object_get(q->params, "notifications");
     const json_t *uris = json_object_get(wanted, "resourceSubscriptions");
@@ -178,17 +168,17 @@ void mcp_listen(const struct request *q)
 
 /* People hear of it in the log: always in the legacy era, unless they do not want to; while a
  * request that says so is under way in the modern one. */
-static bool has_people(const struct server *s)
+static bool has_people(const struct mcp_server *s)
 {
     return (s->initialized && s->level <= LOG_INFO) || s->asked_to_log || mcp_calls_want_log(s);
 }
 
-static bool has_audience(const struct server *s)
+static bool has_audience(const struct mcp_server *s)
 {
     return s->subscriptions || has_people(s);
 }
 
-int mcp_events_fd(struct server *s)
+int mcp_events_fd(struct mcp_server *s)
 {
     if (!has_audience(s) || s->bell_rest_ns > clock_mono_ns())
         return -1;
@@ -197,12 +187,12 @@ int mcp_events_fd(struct server *s)
     return s->bell;
 }
 
-int64_t mcp_events_deadline(const struct server *s)
+int64_t mcp_events_deadline(const struct mcp_server *s)
 {
     return has_audience(s) && s->bell_rest_ns > clock_mono_ns() ? s->bell_rest_ns : INT64_MAX;
 }
 
-static void tell_subscribers(struct server *s, const nacre_id *id)
+static void tell_subscribers(struct mcp_server *s, const nacre_id *id)
 {
     for (struct subscription *u = s->subscriptions; u; u = u->next) {
         if (!u->uri || u->ended || !nacre_id_equal(&u->id, id))
@@ -217,7 +207,7 @@ static void tell_subscribers(struct server *s, const nacre_id *id)
 }
 
 /* An answer that showed an end leaves no completion to be told. */
-void mcp_events_delivered(struct server *s)
+void mcp_events_delivered(struct mcp_server *s)
 {
     s->delivered = true;
     for (const struct subscription *u = s->subscriptions; u; u = u->next)
@@ -225,12 +215,11 @@ void mcp_events_delivered(struct server *s)
             tell_subscribers(s, &u->id);
 }
 
-static void tell_people(struct server *s, const nacre_id *id)
+static void tell_people(struct mcp_server *s, const nacre_id *id)
 {
     char status[64];
-    nacre_record record = NACRE_RECORD_INIT;
-    struct buf text cleanup_buf;
-    buf_init(&text, 4096);
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    struct buf text cleanup_buf = BUF_UP_TO(4096);
     if (!has_people(s) || nacre_get(s->session, id, &record, NULL) < 0)
         return;
     nacre_id_text name = nacre_id_format(id);
@@ -238,13 +227,12 @@ static void tell_people(struct server *s, const nacre_id *id)
                    nacre_status(&record, status, sizeof status)) == 0 &&
         brief_line(&text, record.command, COMMAND_COLUMNS) == 0)
         mcp_notify(s, "notifications/message",
-                   json_pack("{s:s, s:s, s:s%}", "level", mcp_level_name(LOG_INFO), "logger",
-                             "nacre", "data", text.data, text.len));
-    nacre_record_done(&record);
+                   json_pack("{s:s, s:s, s:s%}", "level", "info", "logger", "nacre", "data",
+                             text.data, text.len));
 }
 
-/* Whether a completion was pending already when they were last looked at. */
-static bool is_announced(const struct server *s, const nacre_id *id)
+/* Whether a completion was due already when they were last looked at. */
+static bool is_announced(const struct mcp_server *s, const nacre_id *id)
 {
     for (size_t i = 0; i < s->announced_count; i++)
         if (nacre_id_equal(&s->announced[i], id))
@@ -253,7 +241,7 @@ static bool is_announced(const struct server *s, const nacre_id *id)
 }
 
 /* Remembers what an offer holds. Without memory for it, it is announced again. */
-static void remember(struct server *s, const nacre_offer *offer)
+static void remember_announced(struct mcp_server *s, const nacre_offer *offer)
 {
     size_t n = nacre_offer_count(offer);
     free(s->announced);
@@ -264,7 +252,7 @@ static void remember(struct server *s, const nacre_offer *offer)
 }
 
 /* Nothing was delivered since, so a new one would make them more. */
-static bool is_unchanged(const struct server *s)
+static bool is_unchanged(const struct mcp_server *s)
 {
     nacre_counts counts = NACRE_COUNTS_INIT;
     return !s->delivered && s->announced_count > 0 &&
@@ -274,7 +262,7 @@ static bool is_unchanged(const struct server *s)
 
 /* Completions are looked at and put back: the next answer of a tool takes them. The bell rings on
  * until then, so it is given a rest. */
-void mcp_events_step(struct server *s)
+void mcp_events_step(struct mcp_server *s)
 {
     nacre_offer *offer = NULL;
     s->bell_rest_ns = clock_deadline(REST_MS);
@@ -289,13 +277,13 @@ void mcp_events_step(struct server *s)
         tell_subscribers(s, &id);
         tell_people(s, &id);
     }
-    remember(s, offer);
+    remember_announced(s, offer);
     if (!offer)
         s->bell_rest_ns = 0;
     nacre_offer_retract(offer, NULL);
 }
 
-void mcp_events_tell(const struct request *q)
+void mcp_events_tell(const struct mcp_request *q)
 {
     if (!q->logs)
         return;
@@ -304,16 +292,16 @@ void mcp_events_tell(const struct request *q)
     q->server->asked_to_log = false;
 }
 
-void mcp_listeners_end(struct server *s)
+void mcp_listeners_end(struct mcp_server *s)
 {
     for (const struct subscription *u = s->subscriptions; u; u = u->next) {
-        struct request q = {.server = s, .id = u->listener, .modern = true};
+        struct mcp_request q = {.server = s, .id = u->listener, .modern = true};
         if (u->listener && !u->uri)
             mcp_reply(&q, json_pack("{s:{s:O}}", "_meta", MCP_META "subscriptionId", u->listener));
     }
 }
 
-void mcp_events_end(struct server *s)
+void mcp_events_end(struct mcp_server *s)
 {
     while (s->subscriptions)
         remove_subscription(&s->subscriptions);

@@ -1,14 +1,15 @@
 /* The MCP server: an agent's way to the tools, over stdin and stdout. */
-#ifndef NACRE_MCP_H
-#define NACRE_MCP_H
+#pragma once
 
 #include <stdbool.h>
 
 #include <nacre/error.h>
+#include <nacre/settings.h>
 
 struct mcp_options {
-    bool log;         /* a line on stderr for every message */
-    const char *name; /* of the session; NULL = the environment's */
+    bool log;                       /* a line on stderr for every message */
+    const char *name;               /* of the session; NULL = the environment's */
+    const nacre_settings *settings; /* NULL = the file and the environment */
 };
 
 /*
@@ -17,12 +18,3 @@ struct mcp_options {
  * it.
  */
 int mcp_serve(const struct mcp_options *options, nacre_error *reterr);
-
-/* How a client is told to use the server, as text for a person; NULL for one that is not known.
- * Valid forever, with @NACRE@ in place of the path of the program. */
-const char *mcp_client_config(const char *client);
-
-/* The names of the known clients, as a sentence has them. */
-const char *mcp_client_names(void);
-
-#endif

@@ -1,15 +1,13 @@
 /* Runs as resources: what a model would see of each, and the raw text of its log. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/number.h"
 #include "mcp/server.h"
-#include "view/brief.h"
-#include "view/utf8.h"
+#include "text/brief.h"
+#include "text/utf8.h"
 
 #define PREFIX           "nacre://run/"
 #define PAGE             50 /* runs, of two resources each */
@@ -41,14 +39,13 @@ struct page {
 /* The command, as the title of what belongs to its run. */
 static json_t *title_of(const nacre_record *record)
 {
-    struct buf text cleanup_buf;
-    buf_init(&text, 1024);
+    struct buf text cleanup_buf = BUF_UP_TO(1024);
     if (brief_line(&text, *record->name ? record->name : record->command, TITLE_COLUMNS) < 0)
         return NULL;
     return json_stringn(text.data ? text.data : "", text.len);
 }
 
-static json_t *describe(const nacre_record *record, enum resource_kind kind)
+static json_t *describe_resource(const nacre_record *record, enum resource_kind kind)
 {
     char uri[64], name[64], status[64], description[128];
     nacre_id_text id = nacre_id_format(&record->id);
@@ -67,12 +64,12 @@ static int add_run(const nacre_listed *listed, void *userdata)
         return 0;
     if (page->seen > page->from + PAGE)
         return 1;
-    json_array_append_new(page->resources, describe(listed->record, RESOURCE_SUMMARY));
-    json_array_append_new(page->resources, describe(listed->record, RESOURCE_LOG));
+    json_array_append_new(page->resources, describe_resource(listed->record, RESOURCE_SUMMARY));
+    json_array_append_new(page->resources, describe_resource(listed->record, RESOURCE_LOG));
     return 0;
 }
 
-void mcp_list_resources(const struct request *q)
+void mcp_list_resources(const struct mcp_request *q)
 {
     nacre_error err = NACRE_ERROR_INIT;
     nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
@@ -106,7 +103,7 @@ static json_t *describe_template(enum resource_kind kind)
                      "text/plain");
 }
 
-void mcp_list_templates(const struct request *q)
+void mcp_list_templates(const struct mcp_request *q)
 {
     const char *cursor = mcp_param(q, "cursor");
     if (cursor && *cursor)
@@ -121,7 +118,7 @@ void mcp_list_templates(const struct request *q)
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
-int mcp_find_resource(struct server *s, const char *uri, nacre_id *ret_id,
+int mcp_find_resource(struct mcp_server *s, const char *uri, nacre_id *ret_id,
                       enum resource_kind *ret_kind, nacre_error *reterr)
 {
     char id[NACRE_ID_DIGITS + 1];
@@ -139,7 +136,7 @@ int mcp_find_resource(struct server *s, const char *uri, nacre_id *ret_id,
                    "ID/log");
 }
 
-static int read_log(nacre_session *session, const nacre_id *id, struct buf *text, nacre_error *err)
+static int copy_log(nacre_session *session, const nacre_id *id, struct buf *text, nacre_error *err)
 {
     nacre_snapshot snapshot = {0};
     int r = nacre_output(session, id, NACRE_BOTH, LOG_MAX, &snapshot, err);
@@ -150,7 +147,7 @@ static int read_log(nacre_session *session, const nacre_id *id, struct buf *text
     return r < 0 ? err_set(err, NACRE_ENOMEM, "out of memory") : 0;
 }
 
-static int read_summary(nacre_session *session, const nacre_id *id, struct buf *text,
+static int copy_summary(nacre_session *session, const nacre_id *id, struct buf *text,
                         nacre_error *err)
 {
     cleanup_free char *summary = NULL;
@@ -161,26 +158,19 @@ static int read_summary(nacre_session *session, const nacre_id *id, struct buf *
 }
 
 /* The text is written by our own hand: it may be long. */
-static int append_contents(struct buf *line, const struct request *q, const char *uri,
-                           const struct buf *text)
+static bool append_contents(struct buf *line, const struct mcp_request *q, const char *uri,
+                            const struct buf *text)
 {
-    int r = rpc_begin_result(line, q->id);
-    if (r == 0 && q->modern)
-        r = buf_str(line, "{\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",");
-    else if (r == 0)
-        r = buf_str(line, "{");
-    if (r == 0)
-        r = buf_str(line, "\"contents\":[{\"mimeType\":\"text/plain\",\"uri\":");
-    if (r == 0)
-        r = rpc_append_string(line, uri, strlen(uri));
-    if (r == 0)
-        r = buf_str(line, ",\"text\":");
-    if (r == 0)
-        r = rpc_append_string(line, text->data ? text->data : "", text->len);
-    return r < 0 ? r : buf_str(line, "}]}}");
+    const char *modern = "\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",";
+    return rpc_begin_result(line, q->id) == 0 && buf_str(line, "{") == 0 &&
+           buf_str(line, q->modern ? modern : "") == 0 &&
+           buf_str(line, "\"contents\":[{\"mimeType\":\"text/plain\",\"uri\":") == 0 &&
+           rpc_append_string(line, uri, strlen(uri)) == 0 && buf_str(line, ",\"text\":") == 0 &&
+           rpc_append_string(line, text->data ? text->data : "", text->len) == 0 &&
+           buf_str(line, "}]}}") == 0;
 }
 
-static void fail_resource(const struct request *q, const nacre_error *err)
+static void fail_resource(const struct mcp_request *q, const nacre_error *err)
 {
     bool missing =
         err->code == NACRE_ENOTFOUND || err->code == NACRE_EINVAL || err->code == NACRE_EAMBIGUOUS;
@@ -190,28 +180,24 @@ static void fail_resource(const struct request *q, const nacre_error *err)
         mcp_fail(q, q->modern ? RPC_INVALID_PARAMS : MCP_NOT_FOUND, "%s", err->msg);
 }
 
-void mcp_read_resource(const struct request *q)
+void mcp_read_resource(const struct mcp_request *q)
 {
     nacre_session *session = q->server->session;
     nacre_error err = NACRE_ERROR_INIT;
-    const char *uri = mcp_param(q, "uri");
+    const char *uri = mcp_require(q, "uri");
     enum resource_kind kind;
     nacre_id id;
-    struct buf text cleanup_buf;
-    struct buf line cleanup_buf;
-    buf_init(&text, 4 * LOG_MAX);
-    buf_init(&line, RPC_MESSAGE_MAX);
-    if (!uri) {
-        mcp_fail_params(q, "uri must be a string");
+    struct buf text cleanup_buf = BUF_UP_TO(4 * LOG_MAX);
+    struct buf line cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
+    if (!uri)
         return;
-    }
     int r = mcp_find_resource(q->server, uri, &id, &kind, &err);
     if (r == 0)
-        r = kind == RESOURCE_LOG ? read_log(session, &id, &text, &err)
-                                 : read_summary(session, &id, &text, &err);
+        r = kind == RESOURCE_LOG ? copy_log(session, &id, &text, &err)
+                                 : copy_summary(session, &id, &text, &err);
     if (r < 0)
         fail_resource(q, &err);
-    else if (append_contents(&line, q, uri, &text) < 0)
+    else if (!append_contents(&line, q, uri, &text))
         mcp_fail(q, RPC_INTERNAL, "out of memory");
     else
         mcp_answer(q, &line);
@@ -225,7 +211,7 @@ struct completion {
     json_int_t total;
 };
 
-static int add_id(const nacre_listed *listed, void *userdata)
+static int add_matching_id(const nacre_listed *listed, void *userdata)
 {
     struct completion *completion = userdata;
     nacre_id_text id = nacre_id_format(&listed->record->id);
@@ -237,7 +223,7 @@ static int add_id(const nacre_listed *listed, void *userdata)
 }
 
 /* Whether what is to be completed is the id in one of our templates. */
-static bool is_ours(const struct request *q)
+static bool is_our_template(const struct mcp_request *q)
 {
     const json_t *ref = json_object_get(q->params, "ref");
     const char *type = rpc_text(json_object_get(ref, "type"));
@@ -246,7 +232,7 @@ static bool is_ours(const struct request *q)
            strncmp(uri, PREFIX, strlen(PREFIX)) == 0;
 }
 
-void mcp_complete(const struct request *q)
+void mcp_complete(const struct mcp_request *q)
 {
     nacre_error err = NACRE_ERROR_INIT;
     nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
@@ -257,13 +243,13 @@ void mcp_complete(const struct request *q)
         mcp_fail_params(q, "argument must be an object with the strings name and value");
         return;
     }
-    if (!is_ours(q)) {
+    if (!is_our_template(q)) {
         mcp_fail_params(q, "ref must be of type ref/resource, with the uri of a template");
         return;
     }
     completion.values = json_array();
     if (strcmp(name, "id") == 0 &&
-        nacre_list(q->server->session, &options, add_id, &completion, &err) < 0) {
+        nacre_list(q->server->session, &options, add_matching_id, &completion, &err) < 0) {
         json_decref(completion.values);
         mcp_fail(q, RPC_INTERNAL, "%s", err.msg);
         return;

@@ -4,18 +4,16 @@
 #include <pcre2.h>
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/find.h"
 #include "recall/translate.h"
-#include "view/utf8.h"
+#include "text/utf8.h"
 
 /*
  * A match is first tried on small slices with a small limit: a bad pattern then costs little.
- * PCRE2 counts steps for each place a match may begin at, so the size of a slice is a limit too.
+ * PCRE2 counts steps for each byte a match may begin at, so the size of a slice is a limit too.
  * What needs more is tried again with callouts, in which the watchdog looks, and a great limit.
  */
 #define SLICE         ((size_t)16 * 1024)
@@ -30,7 +28,7 @@
 _Static_assert(LITERALS_MAX <= PATTERN_NEEDLES, "a text remembers where each of them is");
 
 /* How the bytes of a text are read. */
-enum kind { BYTES, UTF, KINDS };
+enum code_kind { BYTES, UTF, KINDS };
 
 struct pattern {
     char *text;
@@ -63,8 +61,7 @@ static int out_of_memory(nacre_error *err)
     return err_set(err, NACRE_ENOMEM, "out of memory");
 }
 
-/* -- Compiling -----------------------------------------------------------------------------------
- */
+/* -- Compiling --------------------------------------------------------------------------------- */
 
 static int guard(pcre2_callout_block *block UNUSED, void *userdata)
 {
@@ -74,7 +71,7 @@ static int guard(pcre2_callout_block *block UNUSED, void *userdata)
     return watchdog_look(p->dog) != 0 ? PCRE2_ERROR_CALLOUT : 0;
 }
 
-static pcre2_code *compile(struct pattern *p, bool original, enum kind kind, bool guarded,
+static pcre2_code *compile(struct pattern *p, bool original, enum code_kind kind, bool guarded,
                            nacre_error *err)
 {
     int code;
@@ -104,7 +101,7 @@ static pcre2_code *compile(struct pattern *p, bool original, enum kind kind, boo
     return result;
 }
 
-static pcre2_code *code_for(struct pattern *p, enum kind kind, bool guarded)
+static pcre2_code *code_for(struct pattern *p, enum code_kind kind, bool guarded)
 {
     if (!p->tried[kind][guarded]) {
         p->tried[kind][guarded] = true;
@@ -131,8 +128,7 @@ static int make_contexts(struct pattern *p)
     return 0;
 }
 
-/* -- Literals ------------------------------------------------------------------------------------
- */
+/* -- Literals ---------------------------------------------------------------------------------- */
 
 static void lower(char *text, size_t size)
 {
@@ -278,8 +274,7 @@ void pattern_force_lines(struct pattern *p)
     p->needle_count = p->run.least = 0;
 }
 
-/* -- Matching ------------------------------------------------------------------------------------
- */
+/* -- Matching ---------------------------------------------------------------------------------- */
 
 /* A part of a text: one line or more. */
 struct slice {
@@ -295,7 +290,7 @@ static int too_costly(nacre_error *err)
                    "search for a literal");
 }
 
-static int run_code(struct pattern *p, enum kind kind, bool guarded, const struct slice *slice)
+static int run_code(struct pattern *p, enum code_kind kind, bool guarded, const struct slice *slice)
 {
     const pcre2_code *code = code_for(p, kind, guarded);
     if (!code)
@@ -310,8 +305,8 @@ static bool is_limit(int rc)
            rc == PCRE2_ERROR_HEAPLIMIT || rc == PCRE2_ERROR_JIT_STACKLIMIT;
 }
 
-static int match_kind(struct pattern *p, enum kind kind, const struct slice *slice, struct hit *ret,
-                      nacre_error *err)
+static int match_kind(struct pattern *p, enum code_kind kind, const struct slice *slice,
+                      struct hit *ret, nacre_error *err)
 {
     int rc = PCRE2_ERROR_MATCHLIMIT;
     if (slice->size <= UNGUARDED_MAX)
@@ -339,7 +334,7 @@ static bool is_behind(const struct slice *slice, const struct hit *hit)
     return hit->start == slice->size && slice->size > 0 && slice->data[slice->size - 1] == '\n';
 }
 
-static int match_valid(struct pattern *p, enum kind kind, const struct slice *slice,
+static int match_valid(struct pattern *p, enum code_kind kind, const struct slice *slice,
                        struct hit *ret, nacre_error *err)
 {
     int r = match_kind(p, kind, slice, ret, err);
@@ -351,7 +346,7 @@ static int match_line(struct pattern *p, const struct slice *line, struct hit *r
                       nacre_error *err)
 {
     bool ascii = bytes_are_ascii(line->data, line->size);
-    enum kind kind = !p->utf || (p->ascii && ascii) ? BYTES : UTF;
+    enum code_kind kind = !p->utf || (p->ascii && ascii) ? BYTES : UTF;
     int r = match_kind(p, kind, line, ret, err);
     if (r == 0 && kind == UTF && p->ascii && !utf8_is_valid(line->data, line->size))
         r = match_kind(p, BYTES, line, ret, err);
@@ -407,8 +402,7 @@ static int match_slice(struct pattern *p, const struct slice *slice, struct hit 
     return match_valid(p, UTF, slice, ret, err);
 }
 
-/* -- Finding -------------------------------------------------------------------------------------
- */
+/* -- Finding ----------------------------------------------------------------------------------- */
 
 void pattern_begin(const struct pattern *p, struct text *text)
 {

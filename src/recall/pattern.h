@@ -6,8 +6,7 @@
  * Text is UTF-8, characters and their case are Unicode's. In a line that is not valid UTF-8, its
  * valid parts match as such, and a pattern in ASCII also as if each byte was a character.
  */
-#ifndef NACRE_RECALL_PATTERN_H
-#define NACRE_RECALL_PATTERN_H
+#pragma once
 
 #include <nacre/error.h>
 #include <stdbool.h>
@@ -59,5 +58,3 @@ int pattern_find(struct pattern *pattern, struct text *text, size_t from, struct
 
 /* For tests: search line by line, as if the pattern could not be translated. */
 void pattern_force_lines(struct pattern *pattern);
-
-#endif

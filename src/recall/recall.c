@@ -2,15 +2,15 @@
 #include <nacre/recall.h>
 #include <nacre/registry.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
+#include "base/grow.h"
 #include "recall/pattern.h"
 #include "recall/sift.h"
+#include "text/template.h"
 
 struct candidates {
     nacre_id *ids; /* oldest first */
@@ -20,7 +20,7 @@ struct candidates {
 };
 
 /* One stream of the shell in hand. */
-struct side {
+struct recall_side {
     struct sift *sift; /* NULL = not wanted */
     uint64_t from, to;
     uint64_t shown;         /* the last line of it that was shown */
@@ -28,7 +28,15 @@ struct side {
     bool has_next;
 };
 
-struct search {
+#define TEMPLATES 256
+
+/* How often a template was shown, of one stream; what does not fit is shown. */
+struct seen_templates {
+    uint64_t all[TEMPLATES];
+    uint32_t count[TEMPLATES];
+};
+
+struct recall_search {
     nacre_session *session;
     const nacre_recall_query *query;
     unsigned streams;
@@ -39,13 +47,14 @@ struct search {
     struct pattern *pattern; /* NULL = every line */
     nacre_recall_totals totals;
     nacre_record record; /* of the shell in hand */
-    struct side sides[2];
+    struct recall_side sides[2];
+    struct seen_templates
+        *seen;       /* of either stream of the shell in hand; NULL = nothing is folded */
     struct buf held; /* the text of a match while its context is read */
     int verdict;     /* what the callback said, if not 0 */
 };
 
-/* -- Which shells --------------------------------------------------------------------------------
- */
+/* -- Which shells ------------------------------------------------------------------------------ */
 
 static bool is_candidate(const nacre_recall_query *query, const nacre_record *record)
 {
@@ -58,19 +67,13 @@ static int note_candidate(const nacre_record *record, void *userdata)
     struct candidates *c = userdata;
     if (!is_candidate(c->query, record))
         return 0;
-    if (c->count == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 64;
-        nacre_id *ids = realloc(c->ids, cap * sizeof *ids);
-        if (!ids)
-            return NACRE_ENOMEM;
-        c->ids = ids;
-        c->cap = cap;
-    }
+    if (GROW(c->ids, c->count, c->cap) < 0)
+        return NACRE_ENOMEM;
     c->ids[c->count++] = record->id;
     return 0;
 }
 
-static int note_listed(const nacre_listed *listed, void *userdata)
+static int note_listed_candidate(const nacre_listed *listed, void *userdata)
 {
     return note_candidate(listed->record, userdata);
 }
@@ -81,28 +84,26 @@ static int find_candidates(nacre_session *session, struct candidates *c, nacre_e
     if (!c->query->id) {
         nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
         options.which = NACRE_LIST_HOME;
-        int r = nacre_list(session, &options, note_listed, c, err);
+        int r = nacre_list(session, &options, note_listed_candidate, c, err);
         return r == NACRE_ENOMEM ? err_set(err, NACRE_ENOMEM, "out of memory") : r;
     }
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
     int r = nacre_get(session, c->query->id, &record, err);
     if (r == 0 && note_candidate(&record, c) < 0)
         r = err_set(err, NACRE_ENOMEM, "out of memory");
-    nacre_record_done(&record);
     return r;
 }
 
-/* -- Showing -------------------------------------------------------------------------------------
- */
+/* -- Showing ----------------------------------------------------------------------------------- */
 
-static int give(struct search *s, nacre_recall_line *line)
+static int give(struct recall_search *s, nacre_recall_line *line)
 {
     line->record = &s->record;
     s->verdict = s->fn(line, s->userdata);
     return s->verdict;
 }
 
-static struct sift_options sift_options_for(const struct search *s, nacre_stream stream)
+static struct sift_options sift_options_for(const struct recall_search *s, nacre_stream stream)
 {
     return (struct sift_options){
         .id = &s->record.id,
@@ -115,7 +116,7 @@ static struct sift_options sift_options_for(const struct search *s, nacre_stream
 }
 
 /* Shows lines of a stream around a match, which is not among them. */
-static int give_context(struct search *s, nacre_stream stream, uint64_t from, uint64_t to,
+static int give_context(struct recall_search *s, nacre_stream stream, uint64_t from, uint64_t to,
                         nacre_error *err)
 {
     struct sift_options options = sift_options_for(s, stream);
@@ -140,7 +141,7 @@ static int give_context(struct search *s, nacre_stream stream, uint64_t from, ui
 }
 
 /* Holds a match, whose text is gone when the next one is looked for. */
-static int hold(struct search *s, nacre_recall_line *line, nacre_error *err)
+static int hold_match(struct recall_search *s, nacre_recall_line *line, nacre_error *err)
 {
     s->held.len = 0;
     if (buf_append(&s->held, line->text, line->size) < 0)
@@ -149,11 +150,10 @@ static int hold(struct search *s, nacre_recall_line *line, nacre_error *err)
     return 0;
 }
 
-/* -- One shell -----------------------------------------------------------------------------------
- */
+/* -- One shell --------------------------------------------------------------------------------- */
 
 /* Looks for the next match of a side, unless there is one already. */
-static int look_ahead(struct side *side, nacre_error *err)
+static int look_ahead(struct recall_side *side, nacre_error *err)
 {
     if (side->has_next || !side->sift)
         return 0;
@@ -163,12 +163,12 @@ static int look_ahead(struct side *side, nacre_error *err)
 }
 
 /* A match with the lines around it. Those behind end before the next match of the stream. */
-static int show_group(struct search *s, struct side *side, nacre_error *err)
+static int show_group(struct recall_search *s, struct recall_side *side, nacre_error *err)
 {
     nacre_recall_line match = side->next;
     uint64_t context = s->query->context, line = match.line;
     uint64_t first = line > context ? line - context : 1;
-    int r = hold(s, &match, err);
+    int r = hold_match(s, &match, err);
     if (r == 0)
         r = give_context(s, match.stream, MAX(first, side->shown + 1), line - 1, err);
     if (r != 0 || (r = give(s, &match)) != 0)
@@ -183,9 +183,31 @@ static int show_group(struct search *s, struct side *side, nacre_error *err)
                         side->has_next ? MIN(last, side->next.line - 1) : last, err);
 }
 
-static int take_match(struct search *s, struct side *side, nacre_error *err)
+/* Whether enough matches of this template were shown. */
+static bool is_like_shown(struct recall_search *s, const nacre_recall_line *line)
+{
+    if (!s->seen)
+        return false;
+    struct seen_templates *seen = &s->seen[line->stream];
+    uint64_t template = template_hash(line->text, line->size) | 1;
+    for (size_t i = 0; i < TEMPLATES; i++) {
+        size_t at = (template + i) % TEMPLATES;
+        if (seen->all[at] == 0)
+            seen->all[at] = template;
+        if (seen->all[at] == template)
+            return seen->count[at]++ >= NACRE_RECALL_FEW;
+    }
+    return false;
+}
+
+static int take_match(struct recall_search *s, struct recall_side *side, nacre_error *err)
 {
     s->totals.matches++;
+    if (is_like_shown(s, &side->next)) {
+        s->totals.folded++;
+        side->has_next = false;
+        return 0;
+    }
     if (s->totals.shown == s->limit) {
         side->has_next = false;
         return 0;
@@ -198,22 +220,22 @@ static int take_match(struct search *s, struct side *side, nacre_error *err)
 }
 
 /* Of the two next matches, the one that began first. */
-static struct side *first_side(struct search *s)
+static struct recall_side *first_side(struct recall_search *s)
 {
-    struct side *out = &s->sides[NACRE_STDOUT], *err = &s->sides[NACRE_STDERR];
+    struct recall_side *out = &s->sides[NACRE_STDOUT], *err = &s->sides[NACRE_STDERR];
     if (out->has_next && err->has_next)
         return out->next.offset < err->next.offset ? out : err;
     return out->has_next ? out : err->has_next ? err : NULL;
 }
 
 /* What is already known to match is shown, also if the search has to end. */
-static int search_sides(struct search *s, nacre_error *err)
+static int search_sides(struct recall_search *s, nacre_error *err)
 {
     int ended = 0;
     for (;;) {
         for (int i = 0; i < 2 && ended == 0; i++)
             ended = look_ahead(&s->sides[i], err);
-        struct side *side = first_side(s);
+        struct recall_side *side = first_side(s);
         if (!side)
             return ended;
         int r = take_match(s, side, err);
@@ -223,7 +245,7 @@ static int search_sides(struct search *s, nacre_error *err)
 }
 
 /* The number of a line that may be counted from the end; at least 1. */
-static uint64_t resolve(int64_t line, uint64_t lines, uint64_t open)
+static uint64_t absolute_line(int64_t line, uint64_t lines, uint64_t open)
 {
     if (line == 0)
         return open;
@@ -233,12 +255,12 @@ static uint64_t resolve(int64_t line, uint64_t lines, uint64_t open)
     return lines > back ? lines - back : 0;
 }
 
-static int open_side(struct search *s, nacre_stream stream, nacre_error *err)
+static int open_side(struct recall_search *s, nacre_stream stream, nacre_error *err)
 {
-    struct side *side = &s->sides[stream];
+    struct recall_side *side = &s->sides[stream];
     uint64_t lines = s->record.lines[stream];
-    *side = (struct side){.from = MAX(resolve(s->query->from, lines, 1), UINT64_C(1)),
-                          .to = resolve(s->query->to, lines, UINT64_MAX)};
+    *side = (struct recall_side){.from = MAX(absolute_line(s->query->from, lines, 1), UINT64_C(1)),
+                                 .to = absolute_line(s->query->to, lines, UINT64_MAX)};
     if (!(s->streams & 1u << stream) || lines == 0 || side->from > side->to)
         return 0;
     struct sift_options options = sift_options_for(s, stream);
@@ -246,7 +268,7 @@ static int open_side(struct search *s, nacre_stream stream, nacre_error *err)
     return sift_new(s->session, &options, s->pattern, &side->sift, err);
 }
 
-static int search_record(struct search *s, nacre_error *err)
+static int search_record(struct recall_search *s, nacre_error *err)
 {
     int r = 0;
     for (int i = 0; i < 2 && r == 0; i++)
@@ -263,21 +285,23 @@ static int search_record(struct search *s, nacre_error *err)
 }
 
 /* Whether a search of all shells goes on without this one. */
-static bool is_damage(const struct search *s, int r)
+static bool may_pass_over(const struct recall_search *s, int r)
 {
     return !s->query->id && s->verdict == 0 && (r == NACRE_EIO || r == NACRE_EUNSUPPORTED);
 }
 
-static int search_shell(struct search *s, const nacre_id *id, nacre_error *err)
+static int search_shell(struct recall_search *s, const nacre_id *id, nacre_error *err)
 {
     memset(s->sides, 0, sizeof s->sides);
+    if (s->seen)
+        memset(s->seen, 0, 2 * sizeof *s->seen);
     int r = watchdog_look(&s->dog) ? NACRE_EBUSY : nacre_get(s->session, id, &s->record, err);
     /* Removed since it was listed, or another's. */
     if ((r == NACRE_ENOTFOUND || r == NACRE_EFORBIDDEN) && !s->query->id)
         return 0;
     if (r == 0)
         r = search_record(s, err);
-    if (is_damage(s, r)) {
+    if (may_pass_over(s, r)) {
         s->totals.unreadable++;
         return 0;
     }
@@ -285,10 +309,9 @@ static int search_shell(struct search *s, const nacre_id *id, nacre_error *err)
     return r;
 }
 
-/* -- The whole -----------------------------------------------------------------------------------
- */
+/* -- The whole --------------------------------------------------------------------------------- */
 
-static int search_all(struct search *s, const struct candidates *c, nacre_error *err)
+static int search_all(struct recall_search *s, const struct candidates *c, nacre_error *err)
 {
     int r = 0;
     size_t left = c->count;
@@ -331,7 +354,7 @@ int nacre_recall(nacre_session *session, const nacre_recall_query *query, nacre_
     if (r < 0)
         return r;
     int64_t ms = query->timeout_ms == 0 ? NACRE_RECALL_TIMEOUT_MS : query->timeout_ms;
-    struct search s = {
+    struct recall_search s = {
         .session = session,
         .query = query,
         .streams = query->streams ? query->streams : NACRE_BOTH,
@@ -343,9 +366,11 @@ int nacre_recall(nacre_session *session, const nacre_recall_query *query, nacre_
                 .userdata = userdata},
         .totals = NACRE_RECALL_TOTALS_INIT,
         .record = NACRE_RECORD_INIT,
+        .held = BUF_UP_TO(SIFT_LINE * 2 + 1),
     };
     struct candidates c = {.query = query};
-    buf_init(&s.held, SIFT_LINE * 2 + 1);
+    if (query->fold && query->pattern && !(s.seen = calloc(2, sizeof *s.seen)))
+        return err_set(err, NACRE_ENOMEM, "out of memory");
     if (query->pattern)
         r = pattern_new(query->pattern, query->literal, query->ignore_case, &s.dog, &s.pattern,
                         err);
@@ -356,6 +381,7 @@ int nacre_recall(nacre_session *session, const nacre_recall_query *query, nacre_
     if (ret_totals)
         *ret_totals = s.totals;
     pattern_free(s.pattern);
+    free(s.seen);
     nacre_record_done(&s.record);
     buf_done(&s.held);
     free(c.ids);

@@ -1,15 +1,14 @@
 #include "recall/show.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/defs.h"
-#include "view/render.h"
-#include "view/utf8.h"
+#include "screen/render.h"
+#include "text/utf8.h"
 
 /* The part of a line that is shown: all of it, or so much that the match is in it. */
-struct window {
+struct line_window {
     const char *data;
     size_t size;
     uint64_t before; /* bytes of the line left out on both sides */
@@ -31,7 +30,7 @@ static void choose_frame(const nacre_recall_line *line, size_t *start, size_t *e
 
 /* A match that stands early needs no window: the beginning of the line is worth more, and the
  * render cuts the middle. */
-static struct window choose(const nacre_recall_line *line, size_t max)
+static struct line_window choose_window(const nacre_recall_line *line, size_t max)
 {
     size_t start = 0, end = line->size;
     choose_frame(line, &start, &end);
@@ -41,8 +40,8 @@ static struct window choose(const nacre_recall_line *line, size_t max)
         start += utf8_torn(line->text + start, end - start);
         end = MIN(end, start + max);
     }
-    return (struct window){line->text + start, end - start, line->left_before + start,
-                           line->left_after + (line->size - end)};
+    return (struct line_window){line->text + start, end - start, line->left_before + start,
+                                line->left_after + (line->size - end)};
 }
 
 static int left_out(struct buf *out, uint64_t bytes)
@@ -51,8 +50,9 @@ static int left_out(struct buf *out, uint64_t bytes)
 }
 
 /* Where rendering changed nothing, the match is where it was. */
-static struct shown_match locate(const struct buf *out, size_t begun, const struct window *window,
-                                 const nacre_recall_line *line)
+static struct shown_match locate_match(const struct buf *out, size_t begun,
+                                       const struct line_window *window,
+                                       const nacre_recall_line *line)
 {
     size_t at = (size_t)(window->data - line->text);
     size_t start = line->match_start - MIN(at, line->match_start), size = out->len - begun;
@@ -65,7 +65,7 @@ static struct shown_match locate(const struct buf *out, size_t begun, const stru
 int show_text(struct buf *out, const nacre_recall_line *line, size_t max,
               struct shown_match *ret_match)
 {
-    struct window window = choose(line, max);
+    struct line_window window = choose_window(line, max);
     struct render_options options = {.first_line = 1, .line_max = max};
     int r = left_out(out, window.before);
     size_t begun = out->len;
@@ -77,11 +77,13 @@ int show_text(struct buf *out, const nacre_recall_line *line, size_t max,
     for (size_t i = begun; i < out->len; i++)
         if (out->data[i] == '\n')
             out->data[i] = ' ';
-    *ret_match = locate(out, begun, &window, line);
+    *ret_match = locate_match(out, begun, &window, line);
+    if (out->len > begun)
+        utf8_upright(out->data + begun, out->len - begun);
     return left_out(out, window.after);
 }
 
-int show_place(struct buf *out, const nacre_recall_line *line)
+int show_origin(struct buf *out, const nacre_recall_line *line)
 {
     char mark = line->is_match ? ':' : '-';
     return buf_printf(out, "%s %s%c%llu%c ", nacre_id_short(&line->record->id).s,

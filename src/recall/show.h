@@ -1,6 +1,5 @@
 /* A line that was found, as people and models read it. */
-#ifndef NACRE_RECALL_SHOW_H
-#define NACRE_RECALL_SHOW_H
+#pragma once
 
 #include <nacre/recall.h>
 
@@ -23,6 +22,4 @@ int show_text(struct buf *out, const nacre_recall_line *line, size_t max,
               struct shown_match *ret_match);
 
 /* Appends "1a2b3c4d stderr:123: " for a match, with "-" instead of the colons for context. */
-int show_place(struct buf *out, const nacre_recall_line *line);
-
-#endif
+int show_origin(struct buf *out, const nacre_recall_line *line);

@@ -5,10 +5,8 @@
  */
 #include "recall/sift.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "run/log.h"
 
@@ -95,8 +93,7 @@ uint64_t sift_bytes(const struct sift *s)
     return s->bytes;
 }
 
-/* -- Where lines begin --------------------------------------------------------------------------
- */
+/* -- Where lines begin ------------------------------------------------------------------------- */
 
 /* Of the byte at an index of the buffer; in what was carried only the first begins a line. */
 static struct origin origin_of(const struct sift *s, size_t at)
@@ -121,8 +118,7 @@ static bool is_wanted(const struct sift *s, uint64_t line, int64_t time_ms)
     return line >= s->options.from && line <= s->options.to && time_ms >= s->options.since_ms;
 }
 
-/* -- Lines that do not fit -----------------------------------------------------------------------
- */
+/* -- Lines that do not fit --------------------------------------------------------------------- */
 
 /* Keeps what is to be shown: some bytes on both sides of a match, or the beginning. */
 static int keep_excerpt(struct sift *s, size_t size, const struct hit *hit, nacre_error *err)
@@ -205,8 +201,7 @@ static int end_giant(struct sift *s, size_t size, bool cut_end, bool unfinished,
     return shown;
 }
 
-/* -- Moving the buffer ---------------------------------------------------------------------------
- */
+/* -- Moving the buffer ------------------------------------------------------------------------- */
 
 /* Makes a part of the buffer the text that is searched, beginning with a line's number. */
 static void set_text(struct sift *s, size_t start, size_t end, uint64_t line, bool cut_end)
@@ -267,7 +262,7 @@ static int close_line(struct sift *s, size_t size, bool cut_end, bool unfinished
 }
 
 /* The text is what the buffer has of whole lines. 1 = *ret is one that did not fit. */
-static int take_lines(struct sift *s, uint64_t line, nacre_recall_line *ret, nacre_error *err)
+static int take_whole_lines(struct sift *s, uint64_t line, nacre_recall_line *ret, nacre_error *err)
 {
     size_t from = s->block_at;
     const char *last = memrchr(s->buf + from, '\n', s->size - from);
@@ -298,7 +293,7 @@ static int cross_gap(struct sift *s, nacre_recall_line *ret, nacre_error *err)
     s->start = s->text.size = 0;
     s->cut_start = true;
     s->carried = origin_of(s, 0);
-    return take_lines(s, s->gap_line, ret, err);
+    return take_whole_lines(s, s->gap_line, ret, err);
 }
 
 /* Gets more lines into the text. 1 = *ret is a line that did not fit. */
@@ -329,14 +324,13 @@ static int advance(struct sift *s, nacre_recall_line *ret, nacre_error *err)
         s->carried = origin_of(s, 0);
         s->cut_start = block.gap_bytes > 0;
     }
-    return take_lines(s, block.line, ret, err);
+    return take_whole_lines(s, block.line, ret, err);
 }
 
-/* -- Lines that do -------------------------------------------------------------------------------
- */
+/* -- Lines that do ----------------------------------------------------------------------------- */
 
 /* Describes the line around a hit, and moves behind it. */
-static void describe(struct sift *s, const struct hit *hit, nacre_recall_line *ret)
+static void describe_hit(struct sift *s, const struct hit *hit, nacre_recall_line *ret)
 {
     const struct text *t = &s->text;
     const char *before = memrchr(t->data + s->pos, '\n', hit->start - s->pos);
@@ -371,7 +365,7 @@ static int next_in_text(struct sift *s, nacre_recall_line *ret, nacre_error *err
         int r = s->pattern ? pattern_find(s->pattern, &s->text, s->pos, &hit, err) : 1;
         if (r <= 0)
             return r;
-        describe(s, &hit, ret);
+        describe_hit(s, &hit, ret);
         if (is_wanted(s, ret->line, ret->time_ms))
             return 1;
         if (ret->line > s->options.to)

@@ -1,9 +1,7 @@
 /* The matching lines of one stream of one shell, one after another. */
-#ifndef NACRE_RECALL_SIFT_H
-#define NACRE_RECALL_SIFT_H
+#pragma once
 
 #include <nacre/recall.h>
-#include <stdbool.h>
 
 #include "recall/pattern.h"
 
@@ -34,5 +32,3 @@ int sift_next(struct sift *sift, nacre_recall_line *ret, nacre_error *err);
 
 /* Bytes looked at so far. */
 uint64_t sift_bytes(const struct sift *sift);
-
-#endif

@@ -1,9 +1,9 @@
 #include "recall/translate.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/defs.h"
 
 #define DEPTH_MAX    100
@@ -49,25 +49,20 @@ static void emit_str(struct parser *p, const char *text)
     emit(p, text, strlen(text));
 }
 
-static void give_up(struct parser *p)
+static void not_supported(struct parser *p)
 {
     if (p->error == 0)
         p->error = -ENOTSUP;
 }
 
-static bool more(const struct parser *p)
+static bool has_more(const struct parser *p)
 {
     return p->error == 0 && p->at < p->end;
 }
 
-static int peek(const struct parser *p, size_t ahead)
+static int peek_at(const struct parser *p, size_t ahead)
 {
     return (size_t)(p->end - p->at) > ahead ? (unsigned char)p->at[ahead] : -1;
-}
-
-static bool is_digit(int c)
-{
-    return c >= '0' && c <= '9';
 }
 
 static bool is_letter(int c)
@@ -75,8 +70,7 @@ static bool is_letter(int c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* -- Literals ------------------------------------------------------------------------------------
- */
+/* -- Literals ---------------------------------------------------------------------------------- */
 
 static size_t shortest(const struct literals *set)
 {
@@ -133,7 +127,7 @@ static void requantify(struct branch *b, bool optional)
     end_run(b);
 }
 
-static bool join(struct literals *all, const struct literals *set)
+static bool join_literals(struct literals *all, const struct literals *set)
 {
     if (set->count == 0 || all->count + set->count > LITERALS_MAX)
         return false;
@@ -148,41 +142,40 @@ static void offer_run(struct branch *b, const struct byte_run *run)
         b->best.run = *run;
 }
 
-/* -- Quantifiers ---------------------------------------------------------------------------------
- */
+/* -- Quantifiers ------------------------------------------------------------------------------- */
 
 /* The length of a quantifier here, 0 if there is none. */
 static size_t quantifier(const struct parser *p, bool *ret_optional)
 {
-    int c = peek(p, 0);
+    int c = peek_at(p, 0);
     size_t n = 1;
     *ret_optional = c == '*' || c == '?';
     if (c == '{') {
-        if (!is_digit(peek(p, n)))
+        if (!ascii_is_digit(peek_at(p, n)))
             return 0;
         *ret_optional = true;
-        for (; is_digit(peek(p, n)); n++)
-            *ret_optional &= peek(p, n) == '0';
-        if (peek(p, n) == ',')
-            for (n++; is_digit(peek(p, n)); n++)
+        for (; ascii_is_digit(peek_at(p, n)); n++)
+            *ret_optional &= peek_at(p, n) == '0';
+        if (peek_at(p, n) == ',')
+            for (n++; ascii_is_digit(peek_at(p, n)); n++)
                 ;
-        if (peek(p, n++) != '}')
+        if (peek_at(p, n++) != '}')
             return 0;
     } else if (c != '*' && c != '+' && c != '?') {
         return 0;
     }
-    return n + (peek(p, n) == '?' || peek(p, n) == '+');
+    return n + (peek_at(p, n) == '?' || peek_at(p, n) == '+');
 }
 
-/* How often what stands before this place must be there at least. */
+/* How often what stands before this point must be there at least. */
 static size_t least_count(const struct parser *p)
 {
     bool optional;
-    if (quantifier(p, &optional) == 0 || peek(p, 0) == '+')
+    if (quantifier(p, &optional) == 0 || peek_at(p, 0) == '+')
         return 1;
     size_t count = 0;
-    for (size_t n = 1; is_digit(peek(p, n)) && count < RUN_MAX; n++)
-        count = count * 10 + (size_t)(peek(p, n) - '0');
+    for (size_t n = 1; ascii_is_digit(peek_at(p, n)) && count < RUN_MAX; n++)
+        count = count * 10 + (size_t)(peek_at(p, n) - '0');
     return optional ? 0 : count;
 }
 
@@ -224,7 +217,7 @@ static size_t char_size(const struct parser *p)
 {
     size_t n = 1;
     if ((unsigned char)*p->at >= 0xc0)
-        while (n < 4 && (peek(p, n) & 0xc0) == 0x80 && peek(p, n) >= 0)
+        while (n < 4 && (peek_at(p, n) & 0xc0) == 0x80 && peek_at(p, n) >= 0)
             n++;
     return n;
 }
@@ -237,25 +230,24 @@ static void take_char(struct parser *p, struct branch *b, const char *written, s
     take_quantifier(p, b);
 }
 
-/* -- Escapes -------------------------------------------------------------------------------------
- */
+/* -- Escapes ----------------------------------------------------------------------------------- */
 
 /* \xHH and \x{H...}: the length, 0 if it could be a newline or is anything else. */
 static size_t hex_escape(const struct parser *p)
 {
-    bool braces = peek(p, 2) == '{';
+    bool braces = peek_at(p, 2) == '{';
     size_t n = braces ? 3 : 2, digits = 0;
     unsigned long value = 0;
     for (; digits < 8; n++, digits++) {
-        int c = peek(p, n) | 0x20;
-        int digit = is_digit(peek(p, n))   ? peek(p, n) - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                           : -1;
+        int c = peek_at(p, n) | 0x20;
+        int digit = ascii_is_digit(peek_at(p, n)) ? peek_at(p, n) - '0'
+                    : c >= 'a' && c <= 'f'        ? c - 'a' + 10
+                                                  : -1;
         if (digit < 0 || (!braces && digits == 2))
             break;
         value = value * 16 + (unsigned long)digit;
     }
-    if (braces && peek(p, n++) != '}')
+    if (braces && peek_at(p, n++) != '}')
         return 0;
     return digits > 0 && value != '\n' ? n : 0;
 }
@@ -263,8 +255,8 @@ static size_t hex_escape(const struct parser *p)
 /* \p{...}, \P{...}, \pL: the length. */
 static size_t property_escape(const struct parser *p)
 {
-    if (peek(p, 2) != '{')
-        return peek(p, 2) >= 0 ? 3 : 0;
+    if (peek_at(p, 2) != '{')
+        return peek_at(p, 2) >= 0 ? 3 : 0;
     const char *close = memchr(p->at, '}', (size_t)(p->end - p->at));
     return close ? (size_t)(close + 1 - p->at) : 0;
 }
@@ -272,7 +264,7 @@ static size_t property_escape(const struct parser *p)
 static void sized_escape(struct parser *p, struct branch *b, size_t size, bool wrap)
 {
     if (size == 0) {
-        give_up(p);
+        not_supported(p);
         return;
     }
     const char *text = p->at;
@@ -287,11 +279,11 @@ static void sized_escape(struct parser *p, struct branch *b, size_t size, bool w
 static void quoted(struct parser *p, struct branch *b)
 {
     p->at += 2;
-    while (more(p) && !(peek(p, 0) == '\\' && peek(p, 1) == 'E')) {
+    while (has_more(p) && !(peek_at(p, 0) == '\\' && peek_at(p, 1) == 'E')) {
         char escaped[2] = {'\\', *p->at};
         size_t size = char_size(p);
-        bool ascii =
-            size == 1 && !is_letter(peek(p, 0)) && !is_digit(peek(p, 0)) && peek(p, 0) < 0x80;
+        bool ascii = size == 1 && !is_letter(peek_at(p, 0)) && !ascii_is_digit(peek_at(p, 0)) &&
+                     peek_at(p, 0) < 0x80;
         emit(p, ascii ? escaped : p->at, ascii ? 2 : size);
         add_char(b, p->at, size);
         p->at += size;
@@ -328,9 +320,9 @@ static void digit_escape(struct parser *p, struct branch *b)
     other(p, b, "\\d", 2);
 }
 
-static void escape(struct parser *p, struct branch *b)
+static void parse_escape(struct parser *p, struct branch *b)
 {
-    int c = peek(p, 1);
+    int c = peek_at(p, 1);
     const char *text = NULL;
     switch (c) {
     case 'd':
@@ -379,12 +371,12 @@ static void escape(struct parser *p, struct branch *b)
         quoted(p, b);
         return;
     default:
-        if (c >= '1' && c <= '9' && !is_digit(peek(p, 2))) {
+        if (c >= '1' && c <= '9' && !ascii_is_digit(peek_at(p, 2))) {
             sized_escape(p, b, 2, false);
             return;
         }
-        if (c < 0 || c >= 0x80 || is_digit(c) || is_letter(c)) {
-            give_up(p);
+        if (c < 0 || c >= 0x80 || ascii_is_digit(c) || is_letter(c)) {
+            not_supported(p);
             return;
         }
         p->at += 2;
@@ -395,8 +387,7 @@ static void escape(struct parser *p, struct branch *b)
     other(p, b, text, strlen(text));
 }
 
-/* -- Classes -------------------------------------------------------------------------------------
- */
+/* -- Classes ----------------------------------------------------------------------------------- */
 
 /* Names of POSIX classes without a newline in them. */
 static bool is_safe_name(const char *name, size_t size)
@@ -424,7 +415,7 @@ static size_t class_item(const char *at, const char *end, bool *safe)
     if (at[0] == '\\') {
         if (left < 2 || at[1] == 'Q' || at[1] == 'E')
             return 0;
-        bool letter = is_letter(at[1]) || is_digit(at[1]) || (unsigned char)at[1] >= 0x80;
+        bool letter = is_letter(at[1]) || ascii_is_digit(at[1]) || (unsigned char)at[1] >= 0x80;
         *safe &= !letter || strchr("dwhS", at[1]) != NULL;
         return 2;
     }
@@ -443,10 +434,10 @@ static bool simple_class(const char *at, const char *end, struct byte_run *ret)
             at += 2;
             continue;
         }
-        if (!is_letter(at[0]) && !is_digit(at[0]))
+        if (!is_letter(at[0]) && !ascii_is_digit(at[0]))
             return false;
         bool range = left >= 3 && at[1] == '-';
-        if (range && !is_letter(at[2]) && !is_digit(at[2]))
+        if (range && !is_letter(at[2]) && !ascii_is_digit(at[2]))
             return false;
         add_range(ret, at[0], range ? at[2] : at[0]);
         at += range ? 3 : 1;
@@ -457,10 +448,10 @@ static bool simple_class(const char *at, const char *end, struct byte_run *ret)
 static void class(struct parser *p, struct branch *b)
 {
     const char *start = p->at++;
-    bool negated = peek(p, 0) == '^', safe = true;
+    bool negated = peek_at(p, 0) == '^', safe = true;
     p->at += negated;
     const char *items = p->at;
-    if (peek(p, 0) == ']')
+    if (peek_at(p, 0) == ']')
         p->at++;
     while (p->at < p->end && *p->at != ']') {
         size_t n = class_item(p->at, p->end, &safe);
@@ -469,7 +460,7 @@ static void class(struct parser *p, struct branch *b)
         p->at += n;
     }
     if (p->at >= p->end || *p->at != ']') {
-        give_up(p);
+        not_supported(p);
         return;
     }
     struct byte_run set;
@@ -490,8 +481,7 @@ static void class(struct parser *p, struct branch *b)
     }
 }
 
-/* -- Groups and branches -------------------------------------------------------------------------
- */
+/* -- Groups and branches ----------------------------------------------------------------------- */
 
 static void alternatives(struct parser *p, struct known *ret);
 
@@ -499,30 +489,30 @@ static void alternatives(struct parser *p, struct known *ret);
 static size_t group_opening(struct parser *p, bool *ret_looks)
 {
     *ret_looks = false;
-    if (peek(p, 1) == '*')
+    if (peek_at(p, 1) == '*')
         return 0;
-    if (peek(p, 1) != '?')
+    if (peek_at(p, 1) != '?')
         return 1;
-    int c = peek(p, 2);
+    int c = peek_at(p, 2);
     if (c == ':' || c == '>')
         return 3;
     if (c == '=' || c == '!') {
         *ret_looks = true;
         return 3;
     }
-    if (c == 'i' && peek(p, 3) == ':') {
+    if (c == 'i' && peek_at(p, 3) == ':') {
         p->fold_seen = true;
         return 4;
     }
-    if (c == '<' && (peek(p, 3) == '=' || peek(p, 3) == '!')) {
+    if (c == '<' && (peek_at(p, 3) == '=' || peek_at(p, 3) == '!')) {
         *ret_looks = true;
         return 4;
     }
     size_t n = c == 'P' ? 4 : 3;
-    if ((c == '<' || (c == 'P' && peek(p, 3) == '<')) && is_letter(peek(p, n))) {
-        while (is_letter(peek(p, n)) || is_digit(peek(p, n)) || peek(p, n) == '_')
+    if ((c == '<' || (c == 'P' && peek_at(p, 3) == '<')) && is_letter(peek_at(p, n))) {
+        while (is_letter(peek_at(p, n)) || ascii_is_digit(peek_at(p, n)) || peek_at(p, n) == '_')
             n++;
-        return peek(p, n) == '>' ? n + 1 : 0;
+        return peek_at(p, n) == '>' ? n + 1 : 0;
     }
     return 0;
 }
@@ -532,7 +522,7 @@ static void group(struct parser *p, struct branch *b)
     bool looks;
     size_t n = group_opening(p, &looks);
     if (n == 0 || ++p->depth > DEPTH_MAX) {
-        give_up(p);
+        not_supported(p);
         return;
     }
     struct known inner;
@@ -541,8 +531,8 @@ static void group(struct parser *p, struct branch *b)
     emit(p, p->at, n);
     p->at += n;
     alternatives(p, &inner);
-    if (peek(p, 0) != ')') {
-        give_up(p);
+    if (peek_at(p, 0) != ')') {
+        not_supported(p);
         return;
     }
     p->at++;
@@ -558,13 +548,13 @@ static void one(struct parser *p, struct branch *b)
 {
     switch (*p->at) {
     case '\\':
-        escape(p, b);
+        parse_escape(p, b);
         return;
     case '[':
         class(p, b);
         return;
     case '(':
-        if (peek(p, 1) == '?' && peek(p, 2) == 'i' && peek(p, 3) == ')') {
+        if (peek_at(p, 1) == '?' && peek_at(p, 2) == 'i' && peek_at(p, 3) == ')') {
             p->fold_seen = true;
             p->at += 4;
             other(p, b, "(?i)", 4);
@@ -601,7 +591,7 @@ static void one(struct parser *p, struct branch *b)
 static void branch(struct parser *p, struct known *ret)
 {
     struct branch b = {.last_char = 0};
-    while (more(p) && *p->at != '|' && *p->at != ')')
+    while (has_more(p) && *p->at != '|' && *p->at != ')')
         one(p, &b);
     end_run(&b);
     *ret = b.best;
@@ -614,8 +604,8 @@ static void alternatives(struct parser *p, struct known *ret)
     bool known = true, single = true;
     for (;; single = false) {
         branch(p, ret);
-        known = known && join(&all, &ret->literals);
-        if (!more(p) || *p->at != '|')
+        known = known && join_literals(&all, &ret->literals);
+        if (!has_more(p) || *p->at != '|')
             break;
         emit(p, p->at++, 1);
     }
@@ -634,15 +624,14 @@ static bool are_rare(const struct literals *set)
 
 int translate(const char *pattern, size_t size, struct translation *ret)
 {
-    *ret = (struct translation){.literals.count = 0};
-    buf_init(&ret->text, TRANSLATION_MAX);
+    *ret = (struct translation){.text = BUF_UP_TO(TRANSLATION_MAX)};
     struct parser p = {.at = pattern, .end = pattern + size, .out = &ret->text, .plain = true};
     struct known known;
     alternatives(&p, &known);
     ret->literals = known.literals;
     ret->run = known.run;
     if (p.error == 0 && p.at < p.end)
-        give_up(&p);
+        not_supported(&p);
     /* A literal of the greatest size may be a part of a longer one. */
     for (size_t i = 0; i < ret->literals.count; i++)
         p.plain &= ret->literals.items[i].size < LITERAL_SIZE_MAX / 2;

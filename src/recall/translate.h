@@ -4,8 +4,7 @@
  * anchors are those of lines. On the way it notes literals of which every match must contain one,
  * or a run of characters of a class that every match must contain.
  */
-#ifndef NACRE_RECALL_TRANSLATE_H
-#define NACRE_RECALL_TRANSLATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ struct translation {
  */
 int translate(const char *pattern, size_t size, struct translation *ret);
 void translation_done(struct translation *translation);
-
-#endif

@@ -1,6 +1,5 @@
 /* What ends a search early: its time is over, or its caller no longer wants it. */
-#ifndef NACRE_RECALL_WATCHDOG_H
-#define NACRE_RECALL_WATCHDOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ static inline int watchdog_look(struct watchdog *dog)
         dog->verdict = dog->cancelled(dog->userdata);
     return dog->verdict;
 }
-
-#endif

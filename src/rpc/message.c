@@ -9,31 +9,26 @@
 #include <string.h>
 
 #include "base/defs.h"
+#include "text/legible.h"
 
-#define ONES       UINT64_C(0x0101010101010101)
-#define HIGHS      UINT64_C(0x8080808080808080)
+#define ONES                 UINT64_C(0x0101010101010101)
+#define HIGHS                UINT64_C(0x8080808080808080)
 
-#define BLOCK      1024 /* bytes that are escaped before they are appended */
-#define ESCAPE_MAX 6    /* bytes for one */
+#define BLOCK                1024 /* bytes that are escaped before they are appended */
+#define ESCAPE_MAX           6    /* bytes for one */
+
+#define BAD_REQUEST(f, text) rpc_fail(f, RPC_INVALID_REQUEST, "Invalid Request: " text)
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
-PRINTF(3, 4) static int fault(struct rpc_fault *f, int code, const char *fmt, ...)
+int rpc_fail(struct rpc_fault *ret, int code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    f->code = code;
-    vsnprintf(f->text, sizeof f->text, fmt, ap);
+    ret->code = code;
+    vsnprintf(ret->text, sizeof ret->text, fmt, ap);
     va_end(ap);
     return -EINVAL;
-}
-
-/* The reader quotes what it met, up to 80 bytes of it, and may cut a character. */
-static void make_printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
 }
 
 json_t *rpc_decode(const char *line, size_t size, struct rpc_fault *ret_fault)
@@ -44,9 +39,8 @@ json_t *rpc_decode(const char *line, size_t size, struct rpc_fault *ret_fault)
     if (value)
         return value;
     bool valid = json_error_code(&error) == json_error_duplicate_key;
-    make_printable(error.text);
-    fault(ret_fault, valid ? RPC_INVALID_REQUEST : RPC_PARSE_ERROR, "%s: %.120s at byte %d",
-          valid ? "Invalid Request" : "Parse error", error.text, error.position);
+    rpc_fail(ret_fault, valid ? RPC_INVALID_REQUEST : RPC_PARSE_ERROR, "%s: %.120s at byte %d",
+             valid ? "Invalid Request" : "Parse error", error.text, error.position);
     return NULL;
 }
 
@@ -62,8 +56,7 @@ static int read_response(const json_t *value, struct rpc_message *m, struct rpc_
     m->result = json_object_get(value, "result");
     m->error = json_object_get(value, "error");
     if (!m->result == !m->error)
-        return fault(f, RPC_INVALID_REQUEST,
-                     "Invalid Request: there must be a method, a result or an error");
+        return BAD_REQUEST(f, "there must be a method, a result or an error");
     return 0;
 }
 
@@ -71,26 +64,24 @@ int rpc_read(json_t *value, struct rpc_message *ret, struct rpc_fault *ret_fault
 {
     *ret = (struct rpc_message){0};
     if (!json_is_object(value))
-        return fault(ret_fault, RPC_INVALID_REQUEST,
-                     "Invalid Request: a message must be an object");
+        return BAD_REQUEST(ret_fault, "a message must be an object");
     json_t *id = json_object_get(value, "id");
     if (id && !json_is_integer(id) && !json_is_string(id))
-        return fault(ret_fault, RPC_INVALID_REQUEST,
-                     "Invalid Request: id must be a string or an integer");
+        return BAD_REQUEST(ret_fault, "id must be a string or an integer");
     ret->id = id;
     const char *version = rpc_text(json_object_get(value, "jsonrpc"));
     if (!version || strcmp(version, "2.0") != 0)
-        return fault(ret_fault, RPC_INVALID_REQUEST, "Invalid Request: jsonrpc must be \"2.0\"");
+        return BAD_REQUEST(ret_fault, "jsonrpc must be \"2.0\"");
     json_t *method = json_object_get(value, "method");
     if (!method)
         return read_response(value, ret, ret_fault);
     ret->kind = id ? RPC_REQUEST : RPC_NOTIFICATION;
     ret->method = rpc_text(method);
     if (!ret->method)
-        return fault(ret_fault, RPC_INVALID_REQUEST, "Invalid Request: method must be a string");
+        return BAD_REQUEST(ret_fault, "method must be a string without NUL");
     ret->params = json_object_get(value, "params");
     if (ret->params && !json_is_object(ret->params) && !json_is_array(ret->params))
-        return fault(ret_fault, RPC_INVALID_REQUEST, "Invalid Request: params must be an object");
+        return BAD_REQUEST(ret_fault, "params must be an object");
     return 0;
 }
 
@@ -129,7 +120,7 @@ static bool is_special(unsigned char c)
     return c < 0x20 || c == '"' || c == '\\';
 }
 
-static size_t escape(char *to, unsigned char c)
+static size_t write_escape(char *to, unsigned char c)
 {
     static const char letters[0x20] = {
         ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
@@ -156,12 +147,12 @@ static size_t escape_block(char *to, const char *text, size_t size)
         i += plain;
         n += plain;
         if (plain < 8)
-            n += escape(to + n, (unsigned char)text[i++]);
+            n += write_escape(to + n, (unsigned char)text[i++]);
     }
     for (; i < size; i++) {
         unsigned char c = (unsigned char)text[i];
         if (is_special(c))
-            n += escape(to + n, c);
+            n += write_escape(to + n, c);
         else
             to[n++] = (char)c;
     }
@@ -195,12 +186,15 @@ int rpc_begin_result(struct buf *b, const json_t *id)
     return r < 0 ? r : buf_str(b, ",\"result\":");
 }
 
-/* From the comma behind the id on. */
+/* From the comma behind the id on. The text may quote what came. */
 static int append_error(struct buf *b, int code, const char *text, const json_t *data)
 {
-    int r = buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", code);
+    struct buf line cleanup_buf = BUF_UP_TO(2 * (size_t)LEGIBLE_MAX);
+    int r = legible_write(&line, text, strlen(text));
     if (r == 0)
-        r = rpc_append_string(b, text, strlen(text));
+        r = buf_printf(b, ",\"error\":{\"code\":%d,\"message\":", code);
+    if (r == 0)
+        r = rpc_append_string(b, line.data ? line.data : "", line.len);
     if (r == 0 && data)
         r = buf_str(b, ",\"data\":");
     if (r == 0 && data)

@@ -3,8 +3,7 @@
  * key twice in an object, a bounded depth. What is wrong becomes a fault, which is an error
  * response in the making. Nothing here knows a method.
  */
-#ifndef NACRE_RPC_MESSAGE_H
-#define NACRE_RPC_MESSAGE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -39,6 +38,9 @@ struct rpc_fault {
     char text[200];
 };
 
+/* Says what is wrong: -EINVAL. */
+int rpc_fail(struct rpc_fault *ret, int code, const char *fmt, ...) PRINTF(3, 4);
+
 /* The value that a line holds, owned by the caller; NULL and a fault if it holds none. */
 json_t *rpc_decode(const char *line, size_t size, struct rpc_fault *ret_fault);
 
@@ -52,8 +54,7 @@ int rpc_read(json_t *value, struct rpc_message *ret, struct rpc_fault *ret_fault
 /* The text of a string; NULL for anything else, and for one with a NUL byte inside. */
 const char *rpc_text(const json_t *value);
 
-/* -- Writing. All return 0, -ENOMEM, or -E2BIG at the buffer's ceiling. Lines have no newline. --
- */
+/* -- Writing. All return 0, -ENOMEM, or -E2BIG at the buffer's ceiling. Lines have no newline. - */
 
 int rpc_append_json(struct buf *b, const json_t *value);
 
@@ -74,5 +75,3 @@ int rpc_append_error_without_id(struct buf *b, int code, const char *text);
 
 /* A whole notification; params may be NULL. */
 int rpc_append_notification(struct buf *b, const char *method, const json_t *params);
-
-#endif

@@ -11,8 +11,7 @@
  * line or a moment by bisection. What the ring overwrites is dropped by whole spans, after the new
  * start was published; dropped counts are therefore exact.
  */
-#ifndef NACRE_RUN_LOG_H
-#define NACRE_RUN_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +28,8 @@ struct span {
     uint64_t err_newlines;
 };
 
+FORMAT_PIN(3, struct span, 40);
+
 #define LOG_CHUNK     ((size_t)64 * 1024) /* one read, and the longest span */
 #define LOG_SPAN_US   10000               /* a pause this long begins a new span */
 #define LOG_QUOTA_MIN ((uint64_t)256 * 1024)
@@ -41,11 +42,13 @@ struct logw {
     struct log_index *index; /* borrowed: part of the keeper's state */
     int (*publish)(void *userdata);
     void *userdata;
+    /* Every byte that comes, before it is forgotten; NULL = nobody listens. */
+    void (*hear)(void *userdata, nacre_stream stream, const char *data, size_t size);
     uint64_t half; /* of the quota */
     uint64_t head_bytes[2];
     uint64_t head_newlines[2];
     bool unmapped;           /* the ring is written by pwrite: for a process that must not fault */
-    int tail_fd;             /* then; -EBADF = none yet */
+    int tail_fd;             /* -EBADF = none yet */
     char *ring;              /* else mapped; NULL = none yet */
     struct span *ring_spans; /* in the mapping, or of its own; NULL = none yet */
     struct span last;
@@ -82,6 +85,14 @@ void logw_skip(struct logw *w, uint64_t size, int cause);
 /* The ring's memory turned out to be unusable: forget it, count what was in it as dropped. */
 void logw_lose_ring(struct logw *w, int cause);
 
+/* Whether the files of the head are as long as they must be; and if not: what was in it is counted
+ * as dropped. */
+bool logw_head_is_whole(const struct logw *w);
+void logw_lose_head(struct logw *w, int cause);
+
+/* Has a mapped ring live in another file, which is empty, and the log's from then on. */
+int logw_move_ring(struct logw *w, int fd);
+
 /* Nothing more will be written: gives its memory back. */
 void logw_done(struct logw *w);
 
@@ -97,6 +108,7 @@ struct logr {
     int log_fd;
     int spans_fd;
     int tail_fd;
+    const char *part;      /* the file that an error is about */
     struct span cache[64]; /* consecutive entries */
     uint64_t cache_first;
     size_t cache_count;
@@ -116,15 +128,20 @@ struct log_piece {
 int logr_init(struct logr *r, int dir, int state_fd);
 void logr_done(struct logr *r);
 
+/* Whether files that it reads have lost their names: there may be others in their place. */
+bool logr_is_gone(const struct logr *r);
+
 /*
  * Reads bytes of one of the streams wanted at *cursor or after it; advances *cursor past what was
- * looked at. Returns their number, 0 if there is nothing more, -EBADMSG if the files contradict
- * each other, or -errno.
+ * looked at. Returns their number, 0 if there is nothing more, -EBADMSG if the index contradicts
+ * itself, or -errno. Where the files contradict the index, what should be there is a gap.
  */
 ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, void *buf,
                   size_t size, struct log_piece *ret_piece);
 
+/* The same by a state that was just read; it is read again only if the keeper has overtaken it. */
+ssize_t logr_read_at(struct logr *r, int dir, struct run_state *state, uint64_t *cursor,
+                     unsigned streams, void *buf, size_t size, struct log_piece *ret_piece);
+
 /* After a crash of the keeper: takes in what the head's files have beyond the index. */
 int log_recover(int dir, struct log_index *index);
-
-#endif

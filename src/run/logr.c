@@ -1,8 +1,9 @@
 /* Reading the log: with pread alone, without the keeper's help, also long after it is gone. */
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "base/assert.h"
 #include "base/defs.h"
 #include "run/logr.h"
 #include "sys/fd.h"
@@ -13,10 +14,13 @@ int logr_init(struct logr *r, int dir, int state_fd)
 {
     *r = (struct logr){
         .state_fd = state_fd, .log_fd = -EBADF, .spans_fd = -EBADF, .tail_fd = -EBADF};
+    r->part = "log";
     r->log_fd = fd_open_file_at(dir, "log", O_RDONLY);
     r->spans_fd = r->log_fd < 0 ? r->log_fd : fd_open_file_at(dir, "spans", O_RDONLY);
     if (r->spans_fd >= 0)
         return 0;
+    if (r->log_fd >= 0)
+        r->part = "spans";
     int cause = r->spans_fd;
     logr_done(r);
     return cause;
@@ -29,11 +33,24 @@ void logr_done(struct logr *r)
     close_fd(&r->tail_fd);
 }
 
+static bool is_removed(int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+bool logr_is_gone(const struct logr *r)
+{
+    return is_removed(r->log_fd) || is_removed(r->spans_fd) || is_removed(r->tail_fd);
+}
+
 int logr_open_tail(struct logr *r, int dir)
 {
     if (r->tail_fd >= 0)
         return 0;
     r->tail_fd = fd_open_file_at(dir, "tail", O_RDONLY);
+    if (r->tail_fd < 0)
+        r->part = "tail";
     return MIN(r->tail_fd, 0);
 }
 
@@ -77,6 +94,7 @@ int logr_span(struct logr *r, const struct log_index *x, const struct log_part *
         if (e < 0)
             return e;
     }
+    must(number >= r->cache_first && number - r->cache_first < r->cache_count);
     *ret_span = r->cache[number - r->cache_first];
     return 0;
 }
@@ -173,14 +191,13 @@ bool logr_is_sane(const struct log_index *x)
            x->end - x->tail_start <= x->ring_size;
 }
 
-ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, void *buf,
-                  size_t size, struct log_piece *ret_piece)
+ssize_t logr_read_at(struct logr *r, int dir, struct run_state *state, uint64_t *cursor,
+                     unsigned streams, void *buf, size_t size, struct log_piece *ret_piece)
 {
     uint64_t gap = 0;
-    struct run_state state;
-    int e = state_read(r->state_fd, &state);
+    int e = 0;
     while (e == 0) {
-        const struct log_index *x = &state.log;
+        const struct log_index *x = &state->log;
         if (!logr_is_sane(x))
             return -EBADMSG;
         *ret_piece = (struct log_piece){.offset = *cursor, .gap = gap};
@@ -200,15 +217,27 @@ ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, v
         if (logr_is_overtaken(r, x, at)) {
             r->cache_count = 0;
             *cursor = at;
-            e = state_read(r->state_fd, &state);
+            e = state_read(r->state_fd, state);
             continue;
         }
-        if (n != 0) {
+        if (n == -EBADMSG) {
+            uint64_t end = logr_part(x, at).end;
+            gap += end - at;
+            *cursor = end;
+        } else if (n != 0) {
             *cursor += n > 0 ? (uint64_t)n : 0;
             return n;
         }
     }
     return e;
+}
+
+ssize_t logr_read(struct logr *r, int dir, uint64_t *cursor, unsigned streams, void *buf,
+                  size_t size, struct log_piece *ret_piece)
+{
+    struct run_state state;
+    int e = state_read(r->state_fd, &state);
+    return e < 0 ? e : logr_read_at(r, dir, &state, cursor, streams, buf, size, ret_piece);
 }
 
 /* Counts what the keeper had written to the head but not yet published when it vanished. */

@@ -1,6 +1,5 @@
 /* What the two ways of reading a log share: finding spans, and the bytes behind them. */
-#ifndef NACRE_RUN_LOGR_H
-#define NACRE_RUN_LOGR_H
+#pragma once
 
 #include "run/log.h"
 
@@ -40,5 +39,3 @@ static inline nacre_stream span_stream(const struct span *span)
 {
     return span->when & 1 ? NACRE_STDERR : NACRE_STDOUT;
 }
-
-#endif

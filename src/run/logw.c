@@ -2,8 +2,9 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
+#include "base/assert.h"
 #include "base/defs.h"
 #include "run/log.h"
 #include "sys/fd.h"
@@ -70,7 +71,7 @@ size_t logw_ring_size(const struct logw *w)
     return (size_t)(w->index->ring_size + w->index->span_cap * sizeof(struct span));
 }
 
-static void publish(struct logw *w)
+static void publish_index(struct logw *w)
 {
     if (w->publish)
         w->publish(w->userdata);
@@ -109,6 +110,9 @@ static bool span_fits(const struct logw *w, nacre_stream stream, int64_t now_us,
 static void account(struct logw *w, nacre_stream stream, const char *data, size_t size)
 {
     struct log_index *x = w->index;
+    must(size > 0);
+    if (w->hear)
+        w->hear(w->userdata, stream, data, size);
     x->end += size;
     x->bytes[stream] += size;
     x->newlines[stream] += log_count_newlines(data, size);
@@ -116,7 +120,7 @@ static void account(struct logw *w, nacre_stream stream, const char *data, size_
 }
 
 /* Nothing is kept from here on, at least for now. */
-static void drop(struct logw *w, nacre_stream stream, const char *data, size_t size)
+static void drop_bytes(struct logw *w, nacre_stream stream, const char *data, size_t size)
 {
     account(w, stream, data, size);
     struct span end = span_now(w, stream, 0);
@@ -137,11 +141,42 @@ static void close_head(struct logw *w, int cause)
     w->have_span = false;
 }
 
-/* Stores what fits of a chunk in the head; returns how much. */
+bool logw_head_is_whole(const struct logw *w)
+{
+    struct stat log, spans;
+    const struct log_index *x = w->index;
+    return x->head == 0 || (fstat(w->log_fd, &log) == 0 && fstat(w->spans_fd, &spans) == 0 &&
+                            (uint64_t)log.st_size >= x->head &&
+                            (uint64_t)spans.st_size >= x->head_spans * sizeof(struct span));
+}
+
+void logw_lose_head(struct logw *w, int cause)
+{
+    struct log_index *x = w->index;
+    struct span first = span_now(w, NACRE_STDOUT, 0);
+    if (w->ring_spans && x->span_first < x->span_next)
+        first = w->ring_spans[x->span_first % x->span_cap];
+    memset(w->head_bytes, 0, sizeof w->head_bytes);
+    memset(w->head_newlines, 0, sizeof w->head_newlines);
+    x->head = 0;
+    x->head_spans = 0;
+    x->dropped_errno = cause;
+    w->have_span = w->have_span && w->head_closed;
+    w->head_closed = true;
+    dropped_before(w, &first);
+}
+
+/* Stores what fits of a chunk in the head; returns how much. What is cut would be filled up with
+ * zeros by the next write. */
 static size_t put_head(struct logw *w, nacre_stream stream, int64_t now_us, const char *data,
                        size_t size)
 {
     struct log_index *x = w->index;
+    must(!w->head_closed && x->head == x->end);
+    if (!logw_head_is_whole(w)) {
+        logw_lose_head(w, EIO);
+        return 0;
+    }
     bool fresh = !span_fits(w, stream, now_us, size);
     uint64_t used = x->head + (x->head_spans + fresh) * sizeof(struct span);
     if (used + size > w->half) {
@@ -219,7 +254,11 @@ static void unmap_ring(struct logw *w)
 static int open_ring(struct logw *w)
 {
     struct log_index *x = w->index;
-    cleanup_close int fd = openat(w->dir, "tail", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    must(w->head_closed && !w->ring_spans);
+    /* Whatever a command may have put in its place is not it. */
+    unlinkat(w->dir, "tail", 0);
+    cleanup_close int fd = fd_lift_consume(
+        openat(w->dir, "tail", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (fd < 0)
         return -errno;
     /* Seven eighths for bytes, one for spans; half of that if the disk has no more, and so on. */
@@ -240,15 +279,27 @@ static int open_ring(struct logw *w)
     r = map_ring(w, fd, ring, cap);
     if (r < 0)
         return r;
-    if (w->unmapped)
-        w->tail_fd = TAKE_FD(fd);
+    w->tail_fd = TAKE_FD(fd);
     w->chunk = MIN(LOG_CHUNK, (size_t)ring / 8);
     x->ring_size = ring;
     x->ring_base = x->end;
     x->tail_start = x->end;
     x->span_cap = cap;
     x->span_first = x->span_next;
-    publish(w);
+    publish_index(w);
+    return 0;
+}
+
+int logw_move_ring(struct logw *w, int fd)
+{
+    size_t size = logw_ring_size(w);
+    int r = fd_pwrite_all(fd, w->ring, size, 0);
+    if (r < 0)
+        return r;
+    if (mmap(w->ring, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+        return -errno;
+    close_fd(&w->tail_fd);
+    w->tail_fd = fd;
     return 0;
 }
 
@@ -267,9 +318,10 @@ void logw_lose_ring(struct logw *w, int cause)
 }
 
 /* Makes room for size bytes and one span by dropping spans from the start, some ahead of need. */
-static void make_room(struct logw *w, size_t size)
+static void make_ring_room(struct logw *w, size_t size)
 {
     struct log_index *x = w->index;
+    must(size <= x->ring_size && x->span_next - x->span_first <= x->span_cap);
     bool bytes_fit = x->end + size - x->tail_start <= x->ring_size;
     bool span_fits_ring = x->span_next - x->span_first < x->span_cap;
     if (bytes_fit && span_fits_ring)
@@ -290,7 +342,7 @@ static void make_room(struct logw *w, size_t size)
         dropped_before(w, &end);
         w->have_span = false;
     }
-    publish(w);
+    publish_index(w);
 }
 
 static void ensure_span(struct logw *w, nacre_stream stream, int64_t now_us, size_t size)
@@ -329,9 +381,10 @@ static size_t put_ring(struct logw *w, nacre_stream stream, int64_t now_us, cons
 {
     size_t contiguous;
     size = MIN(size, w->chunk);
-    make_room(w, size);
+    make_ring_room(w, size);
     uint64_t at = ring_at(w, &contiguous);
     size = MIN(size, contiguous);
+    must(size > 0 && at + size <= w->index->ring_size);
     ensure_span(w, stream, now_us, size);
     int r = 0;
     if (w->unmapped)
@@ -360,7 +413,8 @@ static bool have_ring(struct logw *w, int64_t now_us)
     return false;
 }
 
-static void put(struct logw *w, nacre_stream stream, int64_t now_us, const char *data, size_t size)
+static void store_bytes(struct logw *w, nacre_stream stream, int64_t now_us, const char *data,
+                        size_t size)
 {
     while (size > 0) {
         size_t done = 0;
@@ -369,7 +423,7 @@ static void put(struct logw *w, nacre_stream stream, int64_t now_us, const char 
         } else if (have_ring(w, now_us)) {
             done = put_ring(w, stream, now_us, data, size);
         } else {
-            drop(w, stream, data, size);
+            drop_bytes(w, stream, data, size);
             return;
         }
         data += done;
@@ -381,7 +435,7 @@ static void put(struct logw *w, nacre_stream stream, int64_t now_us, const char 
 static ssize_t pull_ring(struct logw *w, int fd, nacre_stream stream, int64_t now_us)
 {
     size_t contiguous;
-    make_room(w, w->chunk);
+    make_ring_room(w, w->chunk);
     char *to = w->ring + ring_at(w, &contiguous);
     ssize_t n = RETRY(read(fd, to, MIN(w->chunk, contiguous)));
     if (n < 0 && errno == EFAULT) {
@@ -403,7 +457,7 @@ ssize_t logw_pull(struct logw *w, int fd, nacre_stream stream, int64_t now_us)
     ssize_t n = RETRY(read(fd, chunk_buf, sizeof chunk_buf));
     if (n <= 0)
         return n < 0 ? -errno : 0;
-    put(w, stream, now_us, chunk_buf, (size_t)n);
+    store_bytes(w, stream, now_us, chunk_buf, (size_t)n);
     return n;
 }
 
@@ -411,7 +465,7 @@ void logw_append(struct logw *w, nacre_stream stream, int64_t now_us, const char
 {
     for (size_t done = 0, n; done < size; done += n) {
         n = MIN(size - done, (size_t)LOG_CHUNK);
-        put(w, stream, now_us, data + done, n);
+        store_bytes(w, stream, now_us, data + done, n);
     }
 }
 
@@ -427,7 +481,7 @@ void logw_skip(struct logw *w, uint64_t size, int cause)
     struct span end = span_now(w, NACRE_STDOUT, 0);
     dropped_before(w, &end);
     w->have_span = false;
-    publish(w);
+    publish_index(w);
 }
 
 void logw_done(struct logw *w)

@@ -9,7 +9,7 @@
 #include "run/state.h"
 #include "sys/fd.h"
 
-static const uint8_t magic[8] = "nacspec";
+static const uint8_t spec_magic[8] = "nacspec";
 
 /* OPTERR is 1 at the start of bash and is 1 again when the text runs, so that no trace is left. */
 #define BASH_EVAL "eval \"$OPTERR${_[OPTERR=1]:+}\""
@@ -39,7 +39,7 @@ bool spec_is_stand_in(const char *text)
 void spec_head_init(struct spec_head *head)
 {
     memset(head, 0, sizeof *head);
-    memcpy(head->magic, magic, sizeof magic);
+    memcpy(head->magic, spec_magic, sizeof spec_magic);
     head->format = RUN_FORMAT;
 }
 
@@ -50,7 +50,7 @@ void spec_head_seal(struct spec_head *head)
 
 static int check_head(const struct spec_head *head)
 {
-    if (memcmp(head->magic, magic, sizeof magic) != 0)
+    if (memcmp(head->magic, spec_magic, sizeof spec_magic) != 0)
         return -EBADMSG;
     if (head->format > RUN_FORMAT)
         return -EPROTO;
@@ -86,6 +86,8 @@ int spec_check(const void *data, size_t size)
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
         if (strings[i] < sizeof *head || strings[i] >= size)
             return -EBADMSG;
+    if (head->sandbox && (head->sandbox < sizeof *head || head->sandbox >= size))
+        return -EBADMSG;
     size_t name = strlen(SPEC_TEXT_NAME);
     if (head->text_size != strlen(bytes + head->text) || head->text < sizeof *head + name ||
         memcmp(bytes + head->text - name, SPEC_TEXT_NAME, name) != 0)
@@ -93,6 +95,8 @@ int spec_check(const void *data, size_t size)
     if (head->argc == 0)
         return -EBADMSG;
     r = strings_fit(bytes, size, head->argv, head->argc);
+    if (r == 0)
+        r = strings_fit(bytes, size, head->groups, SPEC_GROUPS);
     return r < 0 ? r : strings_fit(bytes, size, head->env, head->envc);
 }
 

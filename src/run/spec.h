@@ -2,8 +2,7 @@
  * What was asked: composed by the library, sent to the keeper, and kept by it as the `spec` file
  * of the run. A fixed head, then NUL-terminated strings at the offsets the head names.
  */
-#ifndef NACRE_RUN_SPEC_H
-#define NACRE_RUN_SPEC_H
+#pragma once
 
 #include <nacre/command.h>
 #include <nacre/id.h>
@@ -11,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "run/format.h"
+
 #define SPEC_LIMITS    16
+#define SPEC_GROUPS    3                /* as enum controller has them */
 #define SPEC_TEXT_NAME "NACRE_COMMAND=" /* stands right before the text, as in an environment */
 
 /* How the command is handed to what is executed. */
@@ -22,8 +24,9 @@ enum spec_kind {
 };
 
 /*
- * What is in a shell's argv in place of its text. Where the preload cannot be used (a static shell)
- * it is what runs the text: from the variable NACRE_COMMAND, or from descriptor 3 when it is long.
+ * What is in a shell's argv in place of its text. Where the preload cannot be used (a static shell,
+ * or one of another libc) it is what runs the text: from the variable NACRE_COMMAND, or from
+ * descriptor 3 when it is long.
  */
 const char *spec_stand_in(uint32_t kind, bool is_long);
 
@@ -62,8 +65,10 @@ struct spec_head {
     int32_t owner_pid;
     uint32_t background; /* its session wants to hear of its end */
     uint32_t fleeting;   /* to be removed with its session: no history is kept */
+    uint32_t paced;      /* the first watch is waited for */
     uint64_t owner_start;
     struct spec_limit limits[SPEC_LIMITS];
+    uint64_t bounds[NACRE_LIMIT_COUNT]; /* what the command may use, by nacre_limit; 0 = all */
     /* Offsets of strings; argv and env are argc and envc consecutive ones. */
     uint32_t program; /* what to execute */
     uint32_t text;
@@ -78,10 +83,17 @@ struct spec_head {
     uint32_t argc;
     uint32_t env;
     uint32_t envc;
-    uint32_t paced; /* the first watch is waited for */
+    uint32_t groups;  /* SPEC_GROUPS: in which cgroups of version 1 it may get one of its own */
+    uint32_t strict;  /* all bounds have to be held */
+    uint32_t sandbox; /* what it runs in, in words; "" = none */
+    uint32_t person;  /* its session acts for a person, for this command alone */
     uint32_t pad;
     uint64_t sum; /* over all of the head above */
 };
+
+FORMAT_PIN(3, struct spec_limit, 16);
+FORMAT_PIN(3, struct spec_host, 264);
+FORMAT_PIN(3, struct spec_head, 528);
 
 /* A spec in memory: mapped or read, checked, with every offset inside. */
 struct spec {
@@ -104,7 +116,14 @@ static inline const char *spec_string(const struct spec *spec, uint32_t offset)
     return (const char *)spec->head + offset;
 }
 
+/* Whether it has any bounds. */
+static inline bool spec_is_bounded(const struct spec_head *head)
+{
+    uint64_t any = 0;
+    for (int i = 0; i < NACRE_LIMIT_COUNT; i++)
+        any |= head->bounds[i];
+    return any != 0;
+}
+
 /* Checks the head against the bytes that follow it. */
 int spec_check(const void *data, size_t size);
-
-#endif

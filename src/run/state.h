@@ -4,19 +4,19 @@
  * higher generation and a right checksum counts. Only the keeper writes it, or, once the keeper
  * is gone, whoever took the lock in its place.
  *
- * All numbers are in the machine's byte order: a home is not carried between machines.
+ * It is read and written in rundir.c. All numbers are in the machine's byte order: a home is not
+ * carried between machines.
  */
-#ifndef NACRE_RUN_STATE_H
-#define NACRE_RUN_STATE_H
+#pragma once
 
 #include <nacre/id.h>
 #include <nacre/record.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "run/format.h"
 #include "sys/cgroup.h"
 
-#define RUN_FORMAT      1
 #define STATE_SLOT_SIZE 2048
 #define STATE_SURVIVORS 8
 
@@ -43,6 +43,20 @@ struct log_index {
     int32_t dropped_errno; /* 0 = for the quota */
     uint8_t unfinished[2]; /* the last byte was no newline */
     uint8_t pad[2];
+};
+
+/* What the limits of a run did to it; see docs/limits.md. */
+struct state_limits {
+    uint8_t held[NACRE_LIMIT_COUNT]; /* nacre_holder, by nacre_limit */
+    uint32_t ended;                  /* nacre_limit that ended it, or what it left running */
+    uint32_t killed;                 /* processes, by the limit on memory */
+    uint32_t refused;                /* forks */
+    uint32_t seen;                   /* bits by nacre_limit: its refusal was read in stderr */
+    uint64_t value;                  /* of the limit that ended it */
+    uint64_t peak;                   /* of what that one counts; 0 = not known */
+    int64_t throttled_ms;
+    uint64_t largest_bytes; /* of the process that had most memory */
+    char largest[16];       /* its name, NUL-terminated */
 };
 
 struct run_state {
@@ -90,12 +104,17 @@ struct run_state {
     int32_t pipestatus_count; /* -1 = not known */
     uint8_t pipestatus[NACRE_PIPESTATUS_MAX];
     char cgroup[CGROUP_PATH_MAX]; /* "" = none */
+    struct state_limits limits;
 
     uint64_t sum; /* over all of the above */
 };
 
+FORMAT_PIN(3, nacre_id, 16);
+FORMAT_PIN(3, struct log_index, 144);
+FORMAT_PIN(3, struct state_limits, 72);
+FORMAT_PIN(3, struct run_state, 1024);
 _Static_assert(sizeof(struct run_state) <= STATE_SLOT_SIZE, "a state fits its slot");
-_Static_assert(sizeof(struct run_state) % 8 == 0, "the checksum covers whole words");
+_Static_assert(sizeof(struct run_state) % 8 == 0, "the checksum covers eight bytes at a time");
 
 void state_init(struct run_state *state, const nacre_id *id, const nacre_id *session);
 
@@ -107,6 +126,8 @@ int state_write(int fd, struct run_state *state);
 int state_read(int fd, struct run_state *ret_state);
 
 /* Whether everything is over: an outcome is known and the tree is empty. */
-bool state_is_final(const struct run_state *state);
-
-#endif
+static inline bool state_is_final(const struct run_state *state)
+{
+    return state->phase == PHASE_RUN && state->outcome != NACRE_RUNNING &&
+           state->tree == NACRE_TREE_EMPTY;
+}

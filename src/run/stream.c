@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/defs.h"
 #include "run/logr.h"
 
@@ -31,19 +32,18 @@ static uint64_t bytes_before(const struct span *span, nacre_stream stream)
     return stream == NACRE_STDOUT ? span->out_bytes : span->offset - span->out_bytes;
 }
 
-/* -- Seeking ------------------------------------------------------------------------------------
- */
+/* -- Seeking ----------------------------------------------------------------------------------- */
 
 /* What is compared; each of them never falls from one span to the next. */
-enum key { BY_NEWLINES, BY_TIME, BY_BYTES };
+enum span_key { BY_NEWLINES, BY_TIME, BY_BYTES };
 
-struct place {
+struct span_found {
     struct log_part part;
     uint64_t number;
     struct span span;
 };
 
-static uint64_t key_of(const struct log_stream *s, enum key key, const struct span *span)
+static uint64_t key_of(const struct log_stream *s, enum span_key key, const struct span *span)
 {
     switch (key) {
     case BY_NEWLINES:
@@ -57,7 +57,7 @@ static uint64_t key_of(const struct log_stream *s, enum key key, const struct sp
 
 /* The last span of a part whose key is below the limit; false if there is none. */
 static int bisect(struct log_stream *s, const struct log_index *x, const struct log_part *part,
-                  enum key key, uint64_t limit, struct place *ret, bool *ret_found)
+                  enum span_key key, uint64_t limit, struct span_found *ret, bool *ret_found)
 {
     uint64_t low = part->first, high = part->last;
     struct span span;
@@ -71,15 +71,15 @@ static int bisect(struct log_stream *s, const struct log_index *x, const struct 
             high = mid;
             continue;
         }
-        *ret = (struct place){*part, mid, span};
+        *ret = (struct span_found){*part, mid, span};
         *ret_found = true;
         low = mid + 1;
     }
     return 0;
 }
 
-static int seek_key(struct log_stream *s, const struct log_index *x, enum key key, uint64_t limit,
-                    struct place *ret, bool *ret_found)
+static int seek_key(struct log_stream *s, const struct log_index *x, enum span_key key,
+                    uint64_t limit, struct span_found *ret, bool *ret_found)
 {
     struct log_part head = logr_part(x, 0), tail = logr_part(x, UINT64_MAX);
     int e = 0;
@@ -92,25 +92,26 @@ static int seek_key(struct log_stream *s, const struct log_index *x, enum key ke
 }
 
 /* Where to begin for the sake of one key; the cursor only moves forward. */
-static int seek_one(struct log_stream *s, const struct log_index *x, enum key key, uint64_t limit)
+static int seek_one(struct log_stream *s, const struct log_index *x, enum span_key key,
+                    uint64_t limit)
 {
-    struct place place;
+    struct span_found at;
     bool found;
-    int e = seek_key(s, x, key, limit, &place, &found);
+    int e = seek_key(s, x, key, limit, &at, &found);
     /* Bytes before a moment are wanted too, for whether a line had begun. */
-    if (e == 0 && found && key == BY_TIME && span_stream(&place.span) != s->stream)
-        e = seek_key(s, x, BY_BYTES, bytes_before(&place.span, s->stream), &place, &found);
-    if (e < 0 || !found || place.span.offset <= s->cursor)
+    if (e == 0 && found && key == BY_TIME && span_stream(&at.span) != s->stream)
+        e = seek_key(s, x, BY_BYTES, bytes_before(&at.span, s->stream), &at, &found);
+    if (e < 0 || !found || at.span.offset <= s->cursor)
         return e;
-    struct span first = place.span;
-    if (place.part.tail)
-        e = logr_span(&s->reader, x, &place.part, place.part.first, &first);
+    struct span first = at.span;
+    if (at.part.tail)
+        e = logr_span(&s->reader, x, &at.part, at.part.first, &first);
     if (e < 0)
         return e;
-    s->cursor = place.span.offset;
-    s->position = bytes_before(&place.span, s->stream);
+    s->cursor = at.span.offset;
+    s->position = bytes_before(&at.span, s->stream);
     /* Nothing of the stream stands between the gap and the cursor. */
-    if (place.part.tail && s->position == bytes_before(&first, s->stream))
+    if (at.part.tail && s->position == bytes_before(&first, s->stream))
         s->position -= MIN(x->dropped_bytes[s->stream], s->position);
     return 0;
 }
@@ -141,8 +142,7 @@ int log_stream_seek(struct log_stream *s, uint64_t line, int64_t since_us)
     return 0;
 }
 
-/* -- Reading ------------------------------------------------------------------------------------
- */
+/* -- Reading ----------------------------------------------------------------------------------- */
 
 /* A block as it is being filled. */
 struct fill {
@@ -176,7 +176,7 @@ static int read_range(const struct fill *f, uint64_t offset, char *to, size_t si
 }
 
 /* Reads what was put together, and closes the holes in it. */
-static int flush(struct fill *f)
+static int read_pending(struct fill *f)
 {
     struct log_block *block = f->block;
     if (f->to == f->from)
@@ -212,7 +212,7 @@ static int count_front(struct fill *f, const struct span *span, uint64_t *ret_co
     return 0;
 }
 
-static int begin(struct fill *f, const struct span *span)
+static int begin_block(struct fill *f, const struct span *span)
 {
     struct log_stream *s = f->s;
     uint64_t front;
@@ -228,19 +228,20 @@ static int begin(struct fill *f, const struct span *span)
 }
 
 /* Adds bytes of a span up to an offset. 1 = done, 0 = there is no room for them. */
-static int take(struct fill *f, const struct span *span, uint64_t until)
+static int add_to_block(struct fill *f, const struct span *span, uint64_t until)
 {
     struct log_block *block = f->block;
+    must(span->offset <= f->cursor && f->cursor < until && block->size <= block->room);
     if (block->mark_count == block->mark_room)
         return 0;
     f->last_skip = 0;
-    int e = block->size == 0 ? begin(f, span) : 0;
+    int e = block->size == 0 ? begin_block(f, span) : 0;
     if (e < 0)
         return e;
     bool joins =
         f->to > f->from && f->cursor - f->to <= HOLE && f->base + (until - f->from) <= block->room;
     if (!joins) {
-        if ((e = flush(f)) < 0)
+        if ((e = read_pending(f)) < 0)
             return e;
         if (block->size > 0 && until - f->cursor > block->room - block->size)
             return 0;
@@ -257,7 +258,7 @@ static int take(struct fill *f, const struct span *span, uint64_t until)
 }
 
 /* One span, from the cursor on. 1 = go on with the next, 0 = the block is full. */
-static int step(struct fill *f, uint64_t number)
+static int take_span(struct fill *f, uint64_t number)
 {
     struct span span, next = {.offset = f->part.end};
     int e = logr_span(&f->s->reader, f->x, &f->part, number, &span);
@@ -273,7 +274,7 @@ static int step(struct fill *f, uint64_t number)
         f->cursor = until;
         return 1;
     }
-    e = take(f, &span, until);
+    e = add_to_block(f, &span, until);
     if (e <= 0)
         return e;
     f->end_is_known = has_next && f->cursor == next.offset;
@@ -282,7 +283,7 @@ static int step(struct fill *f, uint64_t number)
     return f->cursor == until;
 }
 
-static void finish(struct fill *f)
+static void finish_block(struct fill *f)
 {
     struct log_block *block = f->block;
     f->s->position += block->size;
@@ -307,18 +308,18 @@ static int fill_part(struct fill *f)
         return e;
     int more = 1;
     for (; more > 0 && number < f->part.last && f->cursor < f->end; number++)
-        more = step(f, number);
+        more = take_span(f, number);
     if (more < 0)
         return more;
-    if ((e = flush(f)) < 0)
+    if ((e = read_pending(f)) < 0)
         return e;
     if (f->block->size > 0)
-        finish(f);
+        finish_block(f);
     return 0;
 }
 
 /* One attempt with one state of the index; -EAGAIN if the writer was faster. */
-static int fill(struct log_stream *s, const struct log_index *x, struct log_block *block)
+static int fill_block(struct log_stream *s, const struct log_index *x, struct log_block *block)
 {
     uint64_t tail = x->ring_size > 0 ? x->tail_start : x->end;
     struct fill f = {.s = s, .x = x, .block = block, .cursor = s->cursor};
@@ -355,7 +356,7 @@ int log_stream_read(struct log_stream *s, struct log_block *block)
             return e;
         if (!logr_is_sane(&state.log))
             return -EBADMSG;
-        e = fill(s, &state.log, block);
+        e = fill_block(s, &state.log, block);
         if (e != -EAGAIN)
             return e;
         s->reader.cache_count = 0;

@@ -2,8 +2,7 @@
  * One stream of a log, read forward in big blocks: few system calls, the other stream's bytes
  * taken out, and the line numbers at both ends taken from the spans instead of counted.
  */
-#ifndef NACRE_RUN_STREAM_H
-#define NACRE_RUN_STREAM_H
+#pragma once
 
 #include "run/log.h"
 
@@ -54,5 +53,3 @@ int log_stream_seek(struct log_stream *s, uint64_t line, int64_t since_us);
  * present. Returns 0, -EBADMSG if the files contradict each other, or -errno.
  */
 int log_stream_read(struct log_stream *s, struct log_block *block);
-
-#endif

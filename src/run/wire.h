@@ -3,12 +3,13 @@
  * keeper was born with (hello, ready, go) and over `ctl` (everything else; the first one turns into
  * such a connection once the command runs). Descriptors travel where noted.
  */
-#ifndef NACRE_RUN_WIRE_H
-#define NACRE_RUN_WIRE_H
+#pragma once
 
 #include <nacre/id.h>
 #include <stdint.h>
 
+#include "run/denial.h"
+#include "run/hosts.h"
 #include "run/spec.h"
 #include "run/state.h"
 
@@ -33,7 +34,15 @@ enum wire_type {
     WIRE_SEEN = 12,       /* library, of a paced run: read up to here */
     WIRE_CHANGE = 13,     /* library: what the run is to its session. Answered by WIRE_ACK */
     WIRE_SIGNAL = 14,     /* library: to the command's process group. Answered by WIRE_INPUT_DONE */
-    WIRE_SURE = 15 /* library, after GO: the keeper is still like its host, which is like this */
+    WIRE_SURE = 15,   /* library, after GO: the keeper is still like its host, which is like this */
+    WIRE_DENIED = 16, /* the gate: something of this run was refused */
+    WIRE_FENCE = 17,  /* library, to nacre-fence: make this one; and right after HELLO, to a keeper:
+                         your commands run in this one. fds: those of enum wire_fence_fds that are
+                         marked present, in their order */
+    WIRE_FENCED = 18, /* nacre-fence: it is made, or what could not be done. fds: likewise */
+    WIRE_GATE_HELLO = 32, /* library, to a gate: the rules. fds: the listening socket, the session's
+                             line, then those of enum wire_hello_fds that are marked present */
+    WIRE_GATE_READY = 33, /* gate: it lets through from now on, or why not */
 };
 
 /*
@@ -47,7 +56,21 @@ enum wire_type {
 enum wire_hello_fds {
     WIRE_FD_TEXT = 1u << 0,  /* the preload that hands a shell its text */
     WIRE_FD_OWNER = 1u << 1, /* a pidfd of the owner */
+    WIRE_FD_FENCE = 1u << 2, /* not a descriptor: a WIRE_FENCE follows */
 };
+
+/* What a fence consists of. */
+enum wire_fence_fds {
+    FENCE_FD_RECORD = 1u << 0, /* struct fence_head and what follows, in memory */
+    FENCE_FD_PLACE = 1u << 1, /* the session's directory for what is private; locked while in use */
+    FENCE_FD_USER = 1u << 2,  /* namespaces */
+    FENCE_FD_MOUNT = 1u << 3,
+    FENCE_FD_NETWORK = 1u << 4,
+    FENCE_FD_IPC = 1u << 5,
+    FENCE_FD_RULES = 1u << 6, /* of Landlock */
+    FENCE_FD_GATE = 1u << 7,  /* a socket that listens inside, for the gate */
+};
+#define FENCE_FDS 8
 
 /* Where a start failed. */
 enum wire_stage {
@@ -57,6 +80,7 @@ enum wire_stage {
     STAGE_STDIN = 3,
     STAGE_EXEC = 4,
     STAGE_PREPARE = 5, /* while the keeper made itself or the child ready */
+    STAGE_LIMITS = 6,  /* one of its limits cannot be held; the error says which nacre_limit */
 };
 
 struct wire_head {
@@ -74,6 +98,10 @@ struct wire_hello {
     char cgroup_parent[CGROUP_PATH_MAX]; /* "" = none */
 };
 
+/* major << 16 | minor << 8 | patch */
+#define WIRE_VERSION \
+    ((uint32_t)NACRE_VERSION_MAJOR << 16 | NACRE_VERSION_MINOR << 8 | NACRE_VERSION_PATCH)
+
 struct wire_ready {
     struct wire_head head;
     int32_t error; /* errno, 0 = ready */
@@ -82,8 +110,26 @@ struct wire_ready {
     nacre_id id;            /* of the run that is prepared */
     uint32_t child_of_host; /* the host is PID 1 or a subreaper and must reap the keeper */
     uint32_t tier;
-    uint32_t copies; /* how many forks lie between it and the keeper that was executed */
+    uint32_t copies;  /* how many forks lie between it and the keeper that was executed */
+    uint32_t version; /* WIRE_VERSION of its build; 0 = from before there was this field */
+    uint32_t step;    /* enum fence_step: the fence cannot be entered; else 0 */
     uint32_t pad;
+};
+
+struct wire_fence {
+    struct wire_head head;
+    uint32_t fds; /* of enum wire_fence_fds */
+    uint32_t pad;
+};
+
+struct wire_fenced {
+    struct wire_head head;
+    int32_t error;     /* errno, 0 = it is made */
+    uint32_t step;     /* enum fence_step */
+    uint32_t place;    /* the number of the place that was put in then */
+    uint32_t fds;      /* of enum wire_fence_fds */
+    uint32_t landlock; /* version; 0 = without */
+    uint32_t port;     /* of the gate's socket, or 0 */
 };
 
 struct wire_go {
@@ -123,7 +169,7 @@ struct wire_kill {
 
 struct wire_ack {
     struct wire_head head;
-    int64_t wait_ms; /* the result will be there by then */
+    int64_t wait_ms; /* the result will be there by then; < 0 = it is refused */
 };
 
 struct wire_killed {
@@ -141,6 +187,11 @@ struct wire_signal {
     struct wire_head head;
     int32_t signal;
     uint32_t pad;
+};
+
+struct wire_denied {
+    struct wire_head head;
+    struct denial denial;
 };
 
 struct wire_seen {
@@ -161,4 +212,40 @@ struct wire_input_done {
     uint32_t taken;
 };
 
-#endif
+struct wire_gate_hello {
+    struct wire_head head;
+    uint32_t fds; /* of enum wire_hello_fds */
+    int32_t host_pid;
+    uint32_t patience_ms;        /* to say what is wanted, and to connect; 0 = 30 s */
+    uint32_t size;               /* of the rules */
+    char rules[HOST_RULES_SIZE]; /* lines, as in run/hosts.h; cut to size */
+};
+
+struct wire_gate_ready {
+    struct wire_head head;
+    int32_t error; /* errno, 0 = ready */
+    int32_t pid;
+    uint32_t child_of_host; /* as in struct wire_ready */
+    uint32_t version;       /* WIRE_VERSION of its build */
+};
+
+FORMAT_PIN(3, struct wire_head, 8);
+FORMAT_PIN(3, struct wire_hello, 552);
+FORMAT_PIN(3, struct wire_ready, 64);
+FORMAT_PIN(3, struct wire_fence, 16);
+FORMAT_PIN(3, struct wire_fenced, 32);
+FORMAT_PIN(3, struct wire_go, 16400);
+FORMAT_PIN(3, struct wire_sure, 272);
+FORMAT_PIN(3, struct wire_started, 8);
+FORMAT_PIN(3, struct wire_event, 1032);
+FORMAT_PIN(3, struct wire_kill, 24);
+FORMAT_PIN(3, struct wire_ack, 16);
+FORMAT_PIN(3, struct wire_killed, 1032);
+FORMAT_PIN(3, struct wire_change, 16);
+FORMAT_PIN(3, struct wire_signal, 16);
+FORMAT_PIN(3, struct wire_denied, 464);
+FORMAT_PIN(3, struct wire_seen, 16);
+FORMAT_PIN(3, struct wire_input, 4112);
+FORMAT_PIN(3, struct wire_input_done, 16);
+FORMAT_PIN(3, struct wire_gate_hello, 16408);
+FORMAT_PIN(3, struct wire_gate_ready, 24);

@@ -7,74 +7,73 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
 #include "sys/fd.h"
 #include "sys/proc.h"
 
-/* Reads a file of /proc line by line; a result != 0 of fn ends it and is returned. */
-static int each_line_of(int fd, int (*fn)(char *line, void *userdata), void *userdata)
-{
-    char buf[8192];
-    size_t kept = 0;
-    for (;;) {
-        ssize_t n = RETRY(read(fd, buf + kept, sizeof buf - 1 - kept));
-        if (n <= 0)
-            return n < 0 ? -errno : 0;
-        buf[kept + (size_t)n] = '\0';
-        char *p = buf;
-        for (char *end; (end = strchr(p, '\n')); p = end + 1) {
-            *end = '\0';
-            int r = fn(p, userdata);
-            if (r != 0)
-                return r;
-        }
-        kept = strlen(p);
-        memmove(buf, p, kept + 1);
-        if (kept == sizeof buf - 1)
-            return -E2BIG;
-    }
-}
-
-static int each_line(const char *path, int (*fn)(char *line, void *userdata), void *userdata)
-{
-    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : each_line_of(fd, fn, userdata);
-}
-
-struct where {
+struct cgroup_mount {
+    const char *controller;      /* of a tree of version 1; NULL = version 2 */
     char own[CGROUP_PATH_MAX];   /* the path after "0::" */
     char root[CGROUP_PATH_MAX];  /* the part of the tree that is mounted */
     char mount[CGROUP_PATH_MAX]; /* where */
 };
 
+/* Whether a list with commas between, which ends at a colon or the end, has this word. */
+static bool list_has(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (;;) {
+        size_t n = strcspn(list, ",:");
+        if (n == length && memcmp(list, word, n) == 0)
+            return true;
+        if (list[n] != ',')
+            return false;
+        list += n + 1;
+    }
+}
+
+/* A line of cgroup: number ":" controllers ":" path; without number and controllers of version 2.
+ */
 static int note_own(char *line, void *userdata)
 {
-    struct where *where = userdata;
-    if (strncmp(line, "0::/", 4) != 0)
-        return 0;
-    snprintf(where->own, sizeof where->own, "%s", line + 3);
-    return 1;
+    struct cgroup_mount *where = userdata;
+    const char *controllers = strchr(line, ':');
+    const char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    bool wanted = path && path[1] == '/' &&
+                  (where->controller ? list_has(controllers + 1, where->controller)
+                                     : strncmp(line, "0::", 3) == 0);
+    if (wanted)
+        snprintf(where->own, sizeof where->own, "%s", path + 1);
+    return wanted;
 }
 
 /* A line of mountinfo: id parent dev ROOT MOUNT options [optional...] - TYPE source super. */
 static int note_mount(char *line, void *userdata)
 {
-    struct where *where = userdata;
+    struct cgroup_mount *where = userdata;
     const char *type = strstr(line, " - ");
-    if (!type || strncmp(type + 3, "cgroup2 ", 8) != 0)
+    const char *kind = where->controller ? "cgroup " : "cgroup2 ";
+    if (!type || strncmp(type + 3, kind, strlen(kind)) != 0)
+        return 0;
+    const char *options = strrchr(type, ' ') + 1;
+    if (where->controller && !list_has(options, where->controller))
         return 0;
     return sscanf(line, "%*s %*s %*s %511s %511s", where->root, where->mount) == 2;
 }
 
 int cgroup_own(char *ret_path, size_t size)
 {
-    struct where where = {0};
-    int r = each_line("/proc/self/cgroup", note_own, &where);
+    return cgroup_own_of(NULL, ret_path, size);
+}
+
+int cgroup_own_of(const char *controller, char *ret_path, size_t size)
+{
+    struct cgroup_mount where = {.controller = controller};
+    int r = fd_each_line_in("/proc/self/cgroup", note_own, &where);
     if (r > 0)
-        r = each_line("/proc/self/mountinfo", note_mount, &where);
+        r = fd_each_line_in("/proc/self/mountinfo", note_mount, &where);
     if (r <= 0)
         return r < 0 ? r : -ENOENT;
     const char *below = where.own;
@@ -107,11 +106,54 @@ int cgroup_create(const char *parent, const char *name)
     return r;
 }
 
+#define NESTING_MAX 16
+
+/* A walk through a cgroup and all below it. */
+struct descent {
+    int dir;
+    int depth;
+    cgroup_member_fn *fn;
+    void *userdata;
+};
+
+static int visit_member(char *line, void *userdata)
+{
+    const struct descent *here = userdata;
+    return here->fn((pid_t)fd_parse_number(line), here->userdata);
+}
+
+static int visit_below(const char *name, void *userdata);
+
+static int visit_members(struct descent *here)
+{
+    cleanup_close int members = openat(here->dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    int r = members < 0 ? -errno : fd_each_line(members, visit_member, here);
+    return r == 0 && here->depth < NESTING_MAX ? fd_walk(here->dir, visit_below, here) : r;
+}
+
+static int visit_below(const char *name, void *userdata)
+{
+    const struct descent *up = userdata;
+    cleanup_close int fd = openat(up->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    struct descent here = {
+        .dir = fd, .depth = up->depth + 1, .fn = up->fn, .userdata = up->userdata};
+    int r = visit_members(&here);
+    return MAX(r, 0);
+}
+
+int cgroup_each_member(int fd, cgroup_member_fn *fn, void *userdata)
+{
+    struct descent here = {.dir = fd, .fn = fn, .userdata = userdata};
+    return visit_members(&here);
+}
+
 /* For kernels before 5.14, in rounds of the caller's: who is born meanwhile is met in the next. */
-static int kill_member(char *line, void *userdata UNUSED)
+static int kill_member(pid_t pid, void *userdata UNUSED)
 {
     struct proc_ref ref;
-    if (proc_ref((pid_t)fd_parse_number(line), &ref) == 0)
+    if (proc_ref(pid, &ref) == 0)
         proc_kill(&ref, SIGKILL);
     return 0;
 }
@@ -119,27 +161,38 @@ static int kill_member(char *line, void *userdata UNUSED)
 int cgroup_kill(int fd)
 {
     int r = fd_poke_at(fd, "cgroup.kill", "1");
-    if (r != -ENOENT)
-        return r;
-    cleanup_close int members = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    return members < 0 ? -errno : each_line_of(members, kill_member, NULL);
+    return r == -ENOENT ? cgroup_each_member(fd, kill_member, NULL) : r;
 }
 
-/* The file of events is readable with priority when something in it has changed. */
+int cgroup_open_events(int fd)
+{
+    int events = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    return events < 0 ? -errno : fd_lift_consume(events);
+}
+
+/* Whether the file of events has this line; 1 or 0. */
+static int events_say(int events, const char *line)
+{
+    char text[256];
+    ssize_t n = RETRY(pread(events, text, sizeof text - 1, 0));
+    if (n < 0)
+        return -errno;
+    text[n] = '\0';
+    return strstr(text, line) != NULL;
+}
+
+/* The file is readable with priority when something in it has changed. Who gets no processor for
+ * longer than it wanted to wait looks once more. */
 static int await_frozen(int fd, int wait_ms)
 {
-    cleanup_close int events = openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    cleanup_close int events = cgroup_open_events(fd);
     if (events < 0)
-        return -errno;
+        return events;
     for (int64_t deadline = clock_deadline(wait_ms);;) {
-        char text[256];
-        ssize_t n = RETRY(pread(events, text, sizeof text - 1, 0));
-        if (n < 0)
-            return -errno;
-        text[n] = '\0';
-        if (strstr(text, "frozen 1"))
-            return 0;
         int left = clock_left_ms(deadline);
+        int r = events_say(events, "frozen 1");
+        if (r != 0)
+            return MIN(r, 0);
         struct pollfd poller = {.fd = events, .events = POLLPRI};
         if (left == 0 || (poll(&poller, 1, left) < 0 && errno != EINTR))
             return -ETIMEDOUT;
@@ -149,12 +202,7 @@ static int await_frozen(int fd, int wait_ms)
 int cgroup_freeze(int fd, int wait_ms)
 {
     int r = fd_poke_at(fd, "cgroup.freeze", "1");
-    if (r < 0)
-        return r;
-    r = await_frozen(fd, wait_ms);
-    if (r < 0)
-        cgroup_thaw(fd);
-    return r;
+    return r < 0 ? r : await_frozen(fd, wait_ms);
 }
 
 int cgroup_thaw(int fd)
@@ -162,13 +210,15 @@ int cgroup_thaw(int fd)
     return fd_poke_at(fd, "cgroup.freeze", "0");
 }
 
+int cgroup_events_populated(int events)
+{
+    return events_say(events, "populated 1");
+}
+
 int cgroup_populated(int fd)
 {
-    char buf[256];
-    ssize_t n = fd_slurp_at(fd, "cgroup.events", buf, sizeof buf);
-    if (n < 0)
-        return (int)n;
-    return strstr(buf, "populated 1") != NULL;
+    cleanup_close int events = cgroup_open_events(fd);
+    return events < 0 ? events : cgroup_events_populated(events);
 }
 
 int64_t cgroup_cpu_ms(const char *path)
@@ -187,8 +237,6 @@ struct removal {
     int dir;
     int depth;
 };
-
-#define NESTING_MAX 16
 
 static int remove_below(const char *name, void *userdata)
 {

@@ -1,17 +1,26 @@
 #include "sys/fd.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+#include "base/clock.h"
 #include "base/defs.h"
-#include "sys/calls.h"
+#include "sys/syscalls.h"
 
-#define LOW_COUNT 3 /* stdin, stdout, stderr: the host's, also if they are closed */
+#define LOW_COUNT  3 /* stdin, stdout, stderr: the host's, also if they are closed */
+
+#define BLOCK_SIZE 512
+#define INODE_COST ((uint64_t)1024)
 
 unsigned fd_plug_low(void)
 {
@@ -30,6 +39,7 @@ unsigned fd_plug_low(void)
 
 void fd_unplug_low(unsigned taken)
 {
+    must(taken < 1u << LOW_COUNT);
     for (int low = 0; low < LOW_COUNT; low++)
         if (taken & 1u << low)
             close(low);
@@ -172,14 +182,64 @@ int fd_pwrite_all(int fd, const void *data, size_t size, off_t offset)
     return 0;
 }
 
+/* What an open says of a link, a socket or a directory. */
+static bool is_no_file(int e)
+{
+    return e == ELOOP || e == ENXIO || e == EISDIR;
+}
+
 int fd_open_file_at(int dirfd, const char *name, int flags)
 {
     struct stat st;
-    /* A FIFO would keep the open waiting for a partner. */
-    cleanup_close int fd = openat(dirfd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    /* A FIFO would keep the open waiting for a partner, a terminal would become ours. */
+    cleanup_close int fd =
+        openat(dirfd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    return S_ISREG(st.st_mode) ? fd_lift_consume(TAKE_FD(fd)) : -EINVAL;
+        return is_no_file(errno) ? -EINVAL : -errno;
+    if (!S_ISREG(st.st_mode))
+        return -EINVAL;
+    return st.st_uid == geteuid() ? fd_lift_consume(TAKE_FD(fd)) : -EPERM;
+}
+
+int fd_open_dir_at(int dirfd, const char *name)
+{
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_lift_consume(fd);
+}
+
+void fd_own_dir_at(int dirfd, const char *name)
+{
+    char path[32];
+    cleanup_close int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    (void)chmod(path, 0700);
+}
+
+uint64_t fd_cost_at(int dirfd, const char *name)
+{
+    struct stat st;
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    return MAX((uint64_t)st.st_blocks * BLOCK_SIZE, INODE_COST);
+}
+
+int fd_make_dirs(const char *path)
+{
+    char at[PATH_MAX];
+    int n = snprintf(at, sizeof at, "%s", path);
+    if (n < 2 || (size_t)n >= sizeof at)
+        return -ENAMETOOLONG;
+    for (char *p = at + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        if (mkdir(at, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        *p = '/';
+    }
+    return mkdir(at, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 ssize_t fd_slurp_at(int dirfd, const char *path, char *buf, size_t size)
@@ -241,4 +301,82 @@ long fd_parse_number(const char *s)
         value = value * 10 + (*s - '0');
     }
     return value;
+}
+
+void fd_arm_timer(int fd, int64_t at_ns)
+{
+    struct itimerspec when = {.it_value = {at_ns / NS_PER_S, at_ns % NS_PER_S}};
+    timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* -- Locks ------------------------------------------------------------------------------------ */
+
+#define PAGE 1 /* byte: the kernel makes a page of it */
+
+int lock_take(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
+        return errno == EACCES ? -EAGAIN : -errno;
+    return 0;
+}
+
+int lock_held(int fd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+        return -errno;
+    return lock.l_type != F_UNLCK;
+}
+
+/* Nobody ever looks at the page, so that it does not matter what becomes of the file. */
+int lock_pin(int fd, struct lock_pin *ret_pin)
+{
+    void *page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE, fd, 0);
+    if (page == MAP_FAILED)
+        return -errno;
+    if (madvise(page, PAGE, MADV_DONTFORK) < 0) {
+        int r = -errno;
+        munmap(page, PAGE);
+        return r;
+    }
+    *ret_pin = (struct lock_pin){.page = page, .owner = getpid()};
+    return 0;
+}
+
+/* In a forked child something else may be where the page was. */
+void lock_unpin(struct lock_pin *pin)
+{
+    if (pin->page && pin->owner == getpid())
+        munmap(pin->page, PAGE);
+    *pin = (struct lock_pin){0};
+}
+
+int fd_each_line(int fd, fd_line_fn *fn, void *userdata)
+{
+    char buf[8192];
+    size_t kept = 0;
+    for (;;) {
+        ssize_t n = RETRY(read(fd, buf + kept, sizeof buf - 1 - kept));
+        if (n <= 0)
+            return n < 0 ? -errno : 0;
+        buf[kept + (size_t)n] = '\0';
+        char *p = buf;
+        for (char *end; (end = strchr(p, '\n')); p = end + 1) {
+            *end = '\0';
+            int r = fn(p, userdata);
+            if (r != 0)
+                return r;
+        }
+        kept = strlen(p);
+        memmove(buf, p, kept + 1);
+        if (kept == sizeof buf - 1)
+            return -E2BIG;
+    }
+}
+
+int fd_each_line_in(const char *path, fd_line_fn *fn, void *userdata)
+{
+    cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_each_line(fd, fn, userdata);
 }

@@ -1,12 +1,12 @@
 /*
- * File descriptors and small files. Everything is close-on-exec at birth; "none" is -EBADF.
+ * File descriptors, small files and locks. Everything is close-on-exec at birth; "none" is -EBADF.
  * Functions return >= 0 or -errno, and none of them allocates.
  */
-#ifndef NACRE_SYS_FD_H
-#define NACRE_SYS_FD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Moves fd to 3 or above if it is below (a host may have 0-2 closed). Consumes fd always. */
@@ -44,9 +44,25 @@ ssize_t fd_read_all(int fd, void *buf, size_t size);
 ssize_t fd_pread_all(int fd, void *buf, size_t size, off_t offset);
 int fd_pwrite_all(int fd, const void *data, size_t size, off_t offset);
 
-/* Opens a regular file and nothing else: -EINVAL for what could block or surprise. flags are
- * those of openat(). */
+/*
+ * The one way to a file in a place that a command can reach. Opens a regular file of our own and
+ * nothing else, without following a link: -EINVAL for what could block or surprise, -EPERM for
+ * another user's. flags are those of openat(); what is made has the mode 0600.
+ */
 int fd_open_file_at(int dirfd, const char *name, int flags);
+
+/* The same for a directory, for reading, whoever owns it. */
+int fd_open_dir_at(int dirfd, const char *name);
+
+/* Has a directory of ours be open to us, whatever its mode was; no link is followed. */
+void fd_own_dir_at(int dirfd, const char *name);
+
+/* What a file or directory itself takes of the disk: its blocks, and never nothing, since there is
+ * only room for so many; 0 if it is not there. */
+uint64_t fd_cost_at(int dirfd, const char *name);
+
+/* Makes a directory, 0700, and those above it that are missing. */
+int fd_make_dirs(const char *path);
 
 /* The beginning of a small file (of /proc or a cgroup), NUL-terminated; returns its length. */
 ssize_t fd_slurp_at(int dirfd, const char *path, char *buf, size_t size);
@@ -59,7 +75,41 @@ int fd_poke_at(int dirfd, const char *path, const char *text);
 typedef int fd_entry_fn(const char *name, void *userdata);
 int fd_walk(int dirfd, fd_entry_fn *fn, void *userdata);
 
+/* Reads what is short lines, as in /proc, one by one; a result != 0 of fn ends it and is returned.
+ */
+typedef int fd_line_fn(char *line, void *userdata);
+int fd_each_line(int fd, fd_line_fn *fn, void *userdata);
+int fd_each_line_in(const char *path, fd_line_fn *fn, void *userdata);
+
+/* Has a timerfd of CLOCK_MONOTONIC be readable from a moment on; 1 = at once, 0 = never. */
+void fd_arm_timer(int fd, int64_t at_ns);
+
 /* A number in decimal at the start of s, or -1. */
 long fd_parse_number(const char *s);
 
-#endif
+/* -- Locks ------------------------------------------------------------------------------------ */
+
+/* The lock that tells whether a run's keeper lives: an open-file-description lock, which belongs to
+ * the keeper's descriptor, not to a pid, and vanishes with it. */
+
+/* Takes the write lock without waiting: -EAGAIN if somebody has it. */
+int lock_take(int fd);
+
+/* 1 if somebody else has it, 0 if it is free. */
+int lock_held(int fd);
+
+/*
+ * A lock that ends with this process, whoever it forked. A forked child shares every descriptor of
+ * its parent, and so the lock; but the description also lives as long as a mapping of it, and
+ * children can be kept from getting that. Once the lock is pinned, the descriptor it was taken by
+ * has to be closed: a child that is forked before still shares it.
+ */
+struct lock_pin {
+    void *page; /* NULL = nothing is pinned */
+    pid_t owner;
+};
+
+int lock_pin(int fd, struct lock_pin *ret_pin);
+
+/* Frees the lock; in a forked child it only forgets it. */
+void lock_unpin(struct lock_pin *pin);

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -68,18 +69,39 @@ int host_random(void *buf, size_t size)
     return 0;
 }
 
-int host_count_runnable(void)
+/* /proc/loadavg: three averages, "runnable/all", and the last pid that was handed out. */
+static int load_field(int field)
 {
     char text[128];
     ssize_t n = fd_slurp_at(AT_FDCWD, "/proc/loadavg", text, sizeof text);
     if (n < 0)
         return (int)n;
-    /* Three averages, then "runnable/all". */
     const char *p = text;
-    for (int i = 0; i < 3 && p; i++)
+    for (int i = 0; i < field && p; i++)
         p = strchr(p, ' ') ? strchr(p, ' ') + 1 : NULL;
-    long count = p ? fd_parse_number(p) : -1;
-    return count < 0 || count > INT_MAX ? -EBADMSG : (int)count;
+    long number = p ? fd_parse_number(p) : -1;
+    return number < 0 || number > INT_MAX ? -EBADMSG : (int)number;
+}
+
+int host_count_runnable(void)
+{
+    return load_field(3);
+}
+
+pid_t host_last_pid(void)
+{
+    return load_field(4);
+}
+
+int host_set_session_nice(const char *nice)
+{
+    int dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+    if (dumpable == 0)
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    int r = fd_poke_at(AT_FDCWD, "/proc/self/autogroup", nice);
+    if (dumpable == 0)
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    return r;
 }
 
 int host_count_processors(void)

@@ -1,9 +1,9 @@
 /* Which machine, boot and pid namespace this is, and whether its kernel is new enough. */
-#ifndef NACRE_SYS_HOST_H
-#define NACRE_SYS_HOST_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* The oldest kernel nacre is made for; everything newer is found out by doing. */
 #define HOST_KERNEL_MAJOR 5
@@ -26,7 +26,12 @@ int host_random(void *buf, size_t size);
 /* How many tasks of the machine run or want to at this moment, this one among them; or -errno. */
 int host_count_runnable(void);
 
+/* The pid that was handed out last in the pid namespace of /proc, or -errno. */
+pid_t host_last_pid(void);
+
+/* How the scheduler weighs our session against others, as a nice value. The file is ours to write
+ * only while we are dumpable, which we are for that moment. 0 or -errno. */
+int host_set_session_nice(const char *nice);
+
 /* How many processors this process may run on, or -errno. */
 int host_count_processors(void);
-
-#endif

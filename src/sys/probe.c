@@ -8,15 +8,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/defs.h"
-#include "sys/calls.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/host.h"
-#include "sys/lock.h"
 #include "sys/proc.h"
+#include "sys/syscalls.h"
 
 /* A probe returns >= 0, or -errno; it may add a detail. */
 typedef int probe_fn(char *detail, size_t size);

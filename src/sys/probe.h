@@ -1,6 +1,5 @@
 /* What this machine can do, found out by doing it; for people who want to know why. */
-#ifndef NACRE_SYS_PROBE_H
-#define NACRE_SYS_PROBE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ struct probe_result {
 
 /* Runs every probe; returns how many results were stored. Everything it makes it removes. */
 size_t probe_all(struct probe_result *ret, size_t max);
-
-#endif

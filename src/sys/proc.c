@@ -3,18 +3,21 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/defs.h"
 #include "base/text.h"
-#include "sys/calls.h"
 #include "sys/fd.h"
+#include "sys/syscalls.h"
 
 /* The tests build it with a name that no kernel has. */
 #ifndef CHILDREN
 #define CHILDREN "children"
 #endif
+
+#define KERNEL 2 /* the parent of its threads */
 
 static int open_proc(pid_t pid, const char *file, int flags)
 {
@@ -54,12 +57,8 @@ static uint64_t ticks_ms(const char *field)
     return ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-int proc_stat(pid_t pid, struct proc_stat *ret_stat)
+static int parse_stat(pid_t pid, const char *buf, struct proc_stat *ret_stat)
 {
-    char buf[1024];
-    ssize_t n = slurp_proc(pid, "stat", buf, sizeof buf);
-    if (n < 0)
-        return n == -ENOENT ? -ESRCH : (int)n;
     /* The name may contain blanks and parentheses: fields begin after the last ')'. */
     const char *p = strrchr(buf, ')');
     if (!p || p[1] != ' ')
@@ -82,8 +81,59 @@ int proc_stat(pid_t pid, struct proc_stat *ret_stat)
         .cpu_ms = ticks_ms(cpu),
         .waited_ms = ticks_ms(waited),
         .memory_bytes = amount(pages) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .threads = (unsigned)amount(threads),
     };
+    const char *name = strchr(buf, '(');
+    if (name && name < p)
+        snprintf(ret_stat->name, sizeof ret_stat->name, "%.*s", (int)(p - name - 3), name + 1);
     return 0;
+}
+
+int proc_stat(pid_t pid, struct proc_stat *ret_stat)
+{
+    char buf[1024];
+    ssize_t n = slurp_proc(pid, "stat", buf, sizeof buf);
+    if (n < 0)
+        return n == -ENOENT ? -ESRCH : (int)n;
+    return parse_stat(pid, buf, ret_stat);
+}
+
+/* size resident shared ..., in pages. */
+uint64_t proc_own_memory(pid_t pid)
+{
+    char buf[128];
+    if (slurp_proc(pid, "statm", buf, sizeof buf) < 0)
+        return 0;
+    const char *resident = skip_fields(buf, 1);
+    uint64_t all = amount(resident), shared = amount(skip_fields(resident, 1));
+    return all > shared ? (all - shared) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static int64_t written_in(pid_t pid, const char *file)
+{
+    static const char written[] = "\nwrite_bytes: ", cancelled[] = "\ncancelled_write_bytes: ";
+    char buf[512];
+    ssize_t n = slurp_proc(pid, file, buf, sizeof buf);
+    const char *plus = n < 0 ? NULL : strstr(buf, written);
+    const char *minus = n < 0 ? NULL : strstr(buf, cancelled);
+    if (!plus || !minus)
+        return n < 0 ? n : -ENODATA;
+    uint64_t all = amount(plus + strlen(written)), less = amount(minus + strlen(cancelled));
+    return all > less ? (int64_t)(all - less) : 0;
+}
+
+int64_t proc_written(pid_t pid)
+{
+    return written_in(pid, "io");
+}
+
+/* A process of one thread: what is not that thread's is its children's. */
+int64_t proc_children_written(pid_t pid)
+{
+    char file[32];
+    snprintf(file, sizeof file, "task/%d/io", pid);
+    int64_t all = written_in(pid, "io"), own = written_in(pid, file);
+    return all < 0 ? all : own < 0 ? own : MAX(all - own, INT64_C(0));
 }
 
 int proc_ref(pid_t pid, struct proc_ref *ret_ref)
@@ -119,24 +169,52 @@ int proc_kill(const struct proc_ref *ref, int signal)
     return kill(ref->pid, signal) < 0 ? -errno : 0;
 }
 
-struct each {
+#define OOM "oom_score_adj"
+
+int proc_get_oom(pid_t pid, int *ret_score)
+{
+    char text[16];
+    ssize_t n = slurp_proc(pid, OOM, text, sizeof text);
+    if (n < 0)
+        return (int)n;
+    *ret_score = atoi(text);
+    return 0;
+}
+
+/* Its directory is that of this very process, also if the pid changes hands. */
+int proc_set_oom(const struct proc_ref *ref, int score)
+{
+    char path[32], buf[1024];
+    struct proc_stat stat;
+    snprintf(path, sizeof path, "/proc/%d", ref->pid);
+    cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -errno;
+    ssize_t n = fd_slurp_at(dir, "stat", buf, sizeof buf);
+    if (n < 0 || parse_stat(ref->pid, buf, &stat) < 0 || stat.ref.start != ref->start)
+        return n < 0 ? (int)n : -ESRCH;
+    snprintf(buf, sizeof buf, "%d", score);
+    return fd_poke_at(dir, OOM, buf);
+}
+
+struct pid_visitor {
     proc_each_fn *fn;
     void *userdata;
 };
 
-static int each_entry(const char *name, void *userdata)
+static int visit_pid(const char *name, void *userdata)
 {
-    const struct each *each = userdata;
+    const struct pid_visitor *each = userdata;
     pid_t pid = (pid_t)fd_parse_number(name);
     return pid > 0 ? each->fn(pid, each->userdata) : 0;
 }
 
 int proc_each(proc_each_fn *fn, void *userdata)
 {
-    struct each each = {.fn = fn, .userdata = userdata};
+    struct pid_visitor each = {.fn = fn, .userdata = userdata};
     int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cleanup_close int proc = fd < 0 ? -errno : fd_lift_consume(fd);
-    return proc < 0 ? proc : fd_walk(proc, each_entry, &each);
+    return proc < 0 ? proc : fd_walk(proc, visit_pid, &each);
 }
 
 /* Calls fn for each piece of a file of any length that ends with the given character. */
@@ -166,12 +244,17 @@ struct refs {
     size_t count;
     size_t max;
     pid_t of; /* whose they are: a group, or the process whose threads are being looked at */
+    proc_visit_fn *visit;
+    void *userdata;
 };
 
 static void refs_add(struct refs *refs, const struct proc_stat *stat)
 {
-    if (refs->count < refs->max && stat->alive)
-        refs->refs[refs->count++] = stat->ref;
+    if (refs->count >= refs->max || !stat->alive)
+        return;
+    refs->refs[refs->count++] = stat->ref;
+    if (refs->visit && refs->visit(&stat->ref, refs->userdata) != 0)
+        refs->max = refs->count;
 }
 
 static int group_add_member(pid_t pid, void *userdata)
@@ -192,9 +275,10 @@ size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max)
 
 static void tree_add(const char *pid, void *userdata)
 {
+    struct refs *tree = userdata;
     struct proc_stat stat;
-    if (proc_stat((pid_t)fd_parse_number(pid), &stat) == 0)
-        refs_add(userdata, &stat);
+    if (tree->count < tree->max && proc_stat((pid_t)fd_parse_number(pid), &stat) == 0)
+        refs_add(tree, &stat);
 }
 
 /* Children are listed under the thread that forked them. */
@@ -209,26 +293,22 @@ static int tree_add_children(const char *tid, void *userdata)
     return 0;
 }
 
-static size_t tree_by_children(pid_t root, struct proc_ref *ret_refs, size_t max,
-                               proc_visit_fn *visit, void *userdata)
+static void tree_by_children(struct refs *tree)
 {
-    struct refs tree = {.refs = ret_refs, .max = max, .of = root};
     for (size_t next = 0;; next++) {
-        cleanup_close int tasks = open_proc(tree.of, "task", O_RDONLY | O_DIRECTORY);
+        cleanup_close int tasks = open_proc(tree->of, "task", O_RDONLY | O_DIRECTORY);
         if (tasks >= 0)
-            fd_walk(tasks, tree_add_children, &tree);
-        if (next >= tree.count)
-            return tree.count;
-        if (visit)
-            visit(&ret_refs[next], userdata);
-        tree.of = ret_refs[next].pid;
+            fd_walk(tasks, tree_add_children, tree);
+        if (next >= tree->count || tree->count >= tree->max)
+            return;
+        tree->of = tree->refs[next].pid;
     }
 }
 
-/* Where children are not listed: a tree of which some were visited. */
+/* Where children are not listed: a tree of which some had their children looked for. */
 struct ancestry {
-    struct refs refs;
-    size_t visited;
+    struct refs *tree;
+    size_t looked;
 };
 
 static bool has_pid(const struct proc_ref *refs, size_t count, pid_t pid)
@@ -246,25 +326,20 @@ static int ancestry_add(pid_t pid, void *userdata)
     struct proc_stat stat;
     if (proc_stat(pid, &stat) < 0 || !stat.alive)
         return 0;
-    bool below = stat.parent == a->refs.of || has_pid(a->refs.refs, a->visited, stat.parent);
-    if (below && !has_pid(a->refs.refs, a->refs.count, pid))
-        refs_add(&a->refs, &stat);
-    return 0;
+    bool below = stat.parent == a->tree->of || has_pid(a->tree->refs, a->looked, stat.parent);
+    if (below && !has_pid(a->tree->refs, a->tree->count, pid))
+        refs_add(a->tree, &stat);
+    return a->tree->count >= a->tree->max;
 }
 
-static size_t tree_by_parents(pid_t root, struct proc_ref *ret_refs, size_t max,
-                              proc_visit_fn *visit, void *userdata)
+static void tree_by_parents(struct refs *tree)
 {
-    struct ancestry a = {.refs = {.refs = ret_refs, .max = max, .of = root}};
+    struct ancestry a = {.tree = tree};
     size_t before;
     do {
-        for (; a.visited < a.refs.count; a.visited++)
-            if (visit)
-                visit(&ret_refs[a.visited], userdata);
-        before = a.refs.count;
+        before = a.looked = tree->count;
         proc_each(ancestry_add, &a);
-    } while (a.refs.count > before);
-    return a.refs.count;
+    } while (tree->count > before);
 }
 
 /* CONFIG_PROC_CHILDREN may be off. */
@@ -276,8 +351,10 @@ static bool kernel_lists_children(void)
 size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
                  void *userdata)
 {
-    return (kernel_lists_children() ? tree_by_children : tree_by_parents)(root, ret_refs, max,
-                                                                          visit, userdata);
+    struct refs tree = {
+        .refs = ret_refs, .max = max, .of = root, .visit = visit, .userdata = userdata};
+    (kernel_lists_children() ? tree_by_children : tree_by_parents)(&tree);
+    return tree.count;
 }
 
 bool proc_is_ours(void)
@@ -315,11 +392,36 @@ int proc_cmdline(pid_t pid, char *buf, size_t size)
     return 0;
 }
 
-int proc_has_env(pid_t pid, const char *entry)
+struct thread_search {
+    pid_t pid;
+    const char *file;
+    const char *entry;
+};
+
+static int has_entry(pid_t pid, const char *file, const char *entry);
+
+static int thread_has_entry(const char *tid, void *userdata)
 {
-    cleanup_close int fd = open_proc(pid, "environ", O_RDONLY);
+    const struct thread_search *search = userdata;
+    char path[64];
+    snprintf(path, sizeof path, "task/%.12s/%s", tid, search->file);
+    return has_entry(search->pid, path, search->entry) > 0;
+}
+
+/* The first thread may have ended, and with it what is shown of the process. */
+static int threads_have_entry(pid_t pid, const char *file, const char *entry)
+{
+    struct thread_search search = {.pid = pid, .file = file, .entry = entry};
+    cleanup_close int tasks = open_proc(pid, "task", O_RDONLY | O_DIRECTORY);
+    return tasks < 0 ? tasks : fd_walk(tasks, thread_has_entry, &search);
+}
+
+/* Whether a file of NUL-terminated entries has this one: 1 or 0, or -ENODATA if it is empty. */
+static int has_entry(pid_t pid, const char *file, const char *entry)
+{
+    cleanup_close int fd = open_proc(pid, file, O_RDONLY);
     if (fd < 0)
-        return 0;
+        return fd;
     size_t want = strlen(entry) + 1;
     char buf[4096];
     size_t matched = 0; /* of entry and its NUL, since the last beginning of an entry */
@@ -339,6 +441,52 @@ int proc_has_env(pid_t pid, const char *entry)
     return empty ? -ENODATA : 0;
 }
 
+/* In the middle of an exec there are neither variables nor arguments, and both come together. */
+int proc_has_env(pid_t pid, const char *entry)
+{
+    int r = has_entry(pid, "environ", entry);
+    if (r == -EACCES)
+        return has_entry(pid, "cmdline", entry) > 0;
+    if (r == -ESRCH)
+        r = threads_have_entry(pid, "environ", entry);
+    if (r != -ENODATA)
+        return MAX(r, 0);
+    if (has_entry(pid, "cmdline", entry) == -ENODATA)
+        return -ENODATA;
+    return has_entry(pid, "environ", entry) > 0;
+}
+
+/* "NSpid:", and its pid in each namespace from ours on down. */
+bool proc_is_nested(pid_t pid)
+{
+    static const char key[] = "\nNSpid:\t";
+    char buf[4096];
+    if (slurp_proc(pid, "status", buf, sizeof buf) < 0)
+        return false;
+    const char *pids = strstr(buf, key);
+    if (!pids)
+        return false;
+    pids += strlen(key);
+    return pids[strspn(pids, "0123456789")] == '\t';
+}
+
+int proc_is_marked(pid_t pid, const char *entry, uint64_t since, struct proc_ref *ret_ref)
+{
+    char path[32];
+    struct stat owner;
+    struct proc_stat stat;
+    if (pid <= 1 || pid == getpid())
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    if (lstat(path, &owner) < 0 || owner.st_uid != geteuid())
+        return 0;
+    if (proc_stat(pid, &stat) < 0 || stat.ref.start < since || !stat.alive || stat.parent == KERNEL)
+        return 0;
+    if (ret_ref)
+        *ret_ref = stat.ref;
+    return proc_has_env(pid, entry);
+}
+
 /* The listening sockets of the namespace come in portions; each is compared with all descriptors
  * of the process. */
 struct ports {
@@ -353,7 +501,7 @@ struct ports {
     size_t max;
 };
 
-static void add_port(struct ports *ports, uint16_t port)
+static void note_port(struct ports *ports, uint16_t port)
 {
     for (size_t i = 0; i < ports->count; i++)
         if (ports->found[i] == port)
@@ -384,7 +532,7 @@ static int compare_descriptor(const char *name, void *userdata)
     unsigned long inode = socket_inode(ports->fds, name);
     for (size_t i = 0; i < ports->listening_count && inode != 0; i++)
         if (ports->listening[i].inode == inode)
-            add_port(ports, ports->listening[i].port);
+            note_port(ports, ports->listening[i].port);
     return 0;
 }
 

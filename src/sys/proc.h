@@ -2,8 +2,7 @@
  * What /proc knows of processes. A process is a reference, pid and start time, never a bare pid:
  * pids are reused. No function allocates; all return >= 0 or -errno.
  */
-#ifndef NACRE_SYS_PROC_H
-#define NACRE_SYS_PROC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,9 +23,21 @@ struct proc_stat {
     uint64_t cpu_ms;       /* its own, user and system */
     uint64_t waited_ms;    /* that of ended children it waited for, and of theirs */
     uint64_t memory_bytes; /* resident */
+    unsigned threads;
+    char name[16]; /* NUL-terminated, of whatever bytes */
 };
 
 int proc_stat(pid_t pid, struct proc_stat *ret_stat);
+
+/* Its resident memory that it shares with nobody, in bytes; 0 if that is not known. */
+uint64_t proc_own_memory(pid_t pid);
+
+/* What it and the ended children it waited for have had written to disks, in bytes, without what
+ * was removed again in time. -errno if that is not known. */
+int64_t proc_written(pid_t pid);
+
+/* Of that, what is the children's: of a process with one thread. */
+int64_t proc_children_written(pid_t pid);
 
 /* The reference of a pid that is known to be alive and ours. */
 int proc_ref(pid_t pid, struct proc_ref *ret_ref);
@@ -38,6 +49,10 @@ bool proc_alive(const struct proc_ref *ref);
  * pid <= 1 with -EINVAL. */
 int proc_kill(const struct proc_ref *ref, int signal);
 
+/* How early that very process is ended when memory runs out: from -1000, never, to 1000, first. */
+int proc_get_oom(pid_t pid, int *ret_score);
+int proc_set_oom(const struct proc_ref *ref, int score);
+
 /* Calls fn for the pid of every process; a result != 0 ends the walk and is returned. */
 typedef int proc_each_fn(pid_t pid, void *userdata);
 int proc_each(proc_each_fn *fn, void *userdata);
@@ -47,12 +62,12 @@ size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max);
 
 /*
  * All living descendants of root, parents before their children, without root itself and without
- * zombies. Returns the number stored, at most max. visit, if not NULL, is called for each before
- * its children are listed: a process that was signalled there cannot have forked, unnoticed,
- * between the signal and the list. A kernel that does not list children costs a look at every
- * process per generation.
+ * zombies. Returns the number stored, at most max. visit, if not NULL, is called for each when it
+ * is found, before its children are listed: a process that was signalled there cannot have forked,
+ * unnoticed, between the signal and the list. A result != 0 ends the walk. A kernel that does not
+ * list children costs a look at every process per generation.
  */
-typedef void proc_visit_fn(const struct proc_ref *ref, void *userdata);
+typedef int proc_visit_fn(const struct proc_ref *ref, void *userdata);
 size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
                  void *userdata);
 
@@ -63,10 +78,17 @@ bool proc_is_ours(void);
 int proc_cmdline(pid_t pid, char *buf, size_t size);
 
 /* Whether the environment the process was started with has exactly this "NAME=value" entry: 1 or 0.
- * -ENODATA if it has none; nor does a process in the middle of an exec. */
+ * -ENODATA if it has none; nor does a process in the middle of an exec. Of a process of ours that
+ * is not dumpable, whether it is one of its arguments. */
 int proc_has_env(pid_t pid, const char *entry);
+
+/* Whether it lives in a pid namespace below ours. */
+bool proc_is_nested(pid_t pid);
+
+/* Whether a process carries such an entry as a mark: it is alive, of our own user, not older than
+ * since (clock ticks), and no thread of the kernel's. 1, with its reference if that is not NULL; 0;
+ * or -ENODATA: it cannot be told now. */
+int proc_is_marked(pid_t pid, const char *entry, uint64_t since, struct proc_ref *ret_ref);
 
 /* TCP ports the process listens on; returns how many were stored. */
 size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max);
-
-#endif

@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
+#include "base/assert.h"
 #include "base/defs.h"
 #include "sys/fd.h"
+
+#define BACKLOG 64 /* who may wait to be accepted */
 
 int sock_pair(int ret_fds[2])
 {
@@ -38,38 +41,49 @@ static int new_socket(int flags)
     return fd < 0 ? -errno : fd_lift_consume(fd);
 }
 
-int sock_listen_at(int dirfd, const char *name, const char *abstract)
+static int listen_as(const struct sockaddr_un *addr, socklen_t len)
 {
     cleanup_close int fd = new_socket(SOCK_NONBLOCK);
     if (fd < 0)
         return fd;
-    struct sockaddr_un addr;
-    socklen_t len = address_in(&addr, dirfd, name);
-    if (bind(fd, (struct sockaddr *)&addr, len) < 0) {
-        len = address_abstract(&addr, abstract);
-        if (bind(fd, (struct sockaddr *)&addr, len) < 0)
-            return -errno;
-    }
-    if (listen(fd, 64) < 0)
+    if (bind(fd, (const struct sockaddr *)addr, len) < 0 || listen(fd, BACKLOG) < 0)
         return -errno;
     return TAKE_FD(fd);
 }
 
-int sock_connect_at(int dirfd, const char *name, const char *abstract)
+static int connect_to(const struct sockaddr_un *addr, socklen_t len)
 {
     cleanup_close int fd = new_socket(SOCK_NONBLOCK);
     if (fd < 0)
         return fd;
+    return connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : TAKE_FD(fd);
+}
+
+int sock_listen_at(int dirfd, const char *name)
+{
     struct sockaddr_un addr;
-    socklen_t len = address_in(&addr, dirfd, name);
-    if (connect(fd, (struct sockaddr *)&addr, len) == 0)
-        return TAKE_FD(fd);
-    if (errno != ENOENT)
+    return listen_as(&addr, address_in(&addr, dirfd, name));
+}
+
+int sock_listen_abstract(const char *name)
+{
+    struct sockaddr_un addr;
+    return listen_as(&addr, address_abstract(&addr, name));
+}
+
+int sock_connect_at(int dirfd, const char *name)
+{
+    struct sockaddr_un addr;
+    struct stat st;
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    len = address_abstract(&addr, abstract);
-    if (connect(fd, (struct sockaddr *)&addr, len) < 0)
-        return -errno;
-    return TAKE_FD(fd);
+    return S_ISSOCK(st.st_mode) ? connect_to(&addr, address_in(&addr, dirfd, name)) : -ECONNREFUSED;
+}
+
+int sock_connect_abstract(const char *name)
+{
+    struct sockaddr_un addr;
+    return connect_to(&addr, address_abstract(&addr, name));
 }
 
 static int peer_of(int fd, struct ucred *ret_peer)
@@ -96,6 +110,7 @@ int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_c
         char space[CMSG_SPACE(SOCK_FDS_MAX * sizeof(int))];
         struct cmsghdr align;
     } control;
+    must(fd_count <= SOCK_FDS_MAX);
     struct iovec iov = {.iov_base = (void *)data, .iov_len = size};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     if (fd_count > 0) {
@@ -114,6 +129,8 @@ int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_c
 static void keep_fds(struct msghdr *msg, int *ret_fds, size_t fd_max)
 {
     size_t kept = 0;
+    for (size_t i = 0; i < fd_max; i++)
+        ret_fds[i] = msg->msg_flags & MSG_CTRUNC ? -EMFILE : -EBADF;
     for (struct cmsghdr *head = CMSG_FIRSTHDR(msg); head; head = CMSG_NXTHDR(msg, head)) {
         if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
             continue;
@@ -135,6 +152,7 @@ ssize_t sock_recv(int fd, void *buf, size_t size, int *ret_fds, size_t fd_max, i
         char space[CMSG_SPACE(SOCK_FDS_MAX * sizeof(int))];
         struct cmsghdr align;
     } control;
+    must(fd_max <= SOCK_FDS_MAX);
     for (size_t i = 0; i < fd_max; i++)
         ret_fds[i] = -EBADF;
     struct iovec iov = {.iov_base = buf, .iov_len = size};

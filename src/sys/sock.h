@@ -1,11 +1,10 @@
 /*
  * Unix sockets that keep message borders, with descriptors travelling along. The control socket
- * of a run is reached through the descriptor of its directory, since a path may be longer than a
- * socket address; where the file system has no sockets, by an abstract name. Returns >= 0 or
- * -errno.
+ * of a run has two names: one in its directory, reached through the descriptor of that, since a
+ * path may be longer than a socket address; and an abstract one, which nothing that is done to
+ * files can take away. Returns >= 0 or -errno.
  */
-#ifndef NACRE_SYS_SOCK_H
-#define NACRE_SYS_SOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,10 +14,14 @@
 
 int sock_pair(int ret_fds[2]);
 
-/* Listens as `name` in a directory, or under the abstract name if that cannot be. Non-blocking. */
-int sock_listen_at(int dirfd, const char *name, const char *abstract);
-/* Never waits: -EAGAIN if too many wait to be accepted. Non-blocking. */
-int sock_connect_at(int dirfd, const char *name, const char *abstract);
+/* Listens as `name` in a directory, or under an abstract name. Non-blocking. */
+int sock_listen_at(int dirfd, const char *name);
+int sock_listen_abstract(const char *name);
+
+/* Never waits: -EAGAIN if too many wait to be accepted. Non-blocking. In a directory no link is
+ * followed, and what is no socket is -ECONNREFUSED. */
+int sock_connect_at(int dirfd, const char *name);
+int sock_connect_abstract(const char *name);
 
 /* Whether the other side of a connection runs under our effective uid. */
 bool sock_peer_is_us(int fd);
@@ -32,9 +35,7 @@ int sock_send(int fd, const void *data, size_t size, const int *fds, size_t fd_c
 
 /*
  * Receives one message. Descriptors that came along are stored, close-on-exec; surplus ones are
- * closed and missing ones are -EBADF. Returns the size; 0 = the other side is gone. -EMSGSIZE if
- * it was longer than the buffer.
+ * closed and missing ones are -EBADF, or -EMFILE if they came and found no room. Returns the size;
+ * 0 = the other side is gone. -EMSGSIZE if it was longer than the buffer.
  */
 ssize_t sock_recv(int fd, void *buf, size_t size, int *ret_fds, size_t fd_max, int flags);
-
-#endif

@@ -8,10 +8,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/defs.h"
-#include "sys/calls.h"
+#include "sys/syscalls.h"
 
 #define CHILD_STACK ((size_t)32 * 1024)
 #define PASS_FD     3
@@ -75,10 +74,9 @@ NO_SANITIZE static int child(void *data)
     sys_exit(0);
 }
 
-int spawn_orphan(int exec_fd, int pass_fd, const char *name, char *const *env)
+int spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env)
 {
     char path[32];
-    char *argv[] = {(char *)name, NULL};
     /* dup2() in the child must not hit the program's own descriptor. */
     cleanup_close int program = exec_fd == PASS_FD ? fcntl(exec_fd, F_DUPFD_CLOEXEC, 4) : -EBADF;
     struct order *order =

@@ -1,15 +1,12 @@
 /*
  * Starting a program from a host that may be anything: threaded, large, with children of its own.
  */
-#ifndef NACRE_SYS_SPAWN_H
-#define NACRE_SYS_SPAWN_H
+#pragma once
 
 /*
  * Executes the program behind exec_fd with pass_fd as its descriptor 3, all signals blocked, and
- * the given environment. The memory of the host is not copied, whatever its size. The process is
- * nobody's child but that of whoever adopts orphans: the host gets no SIGCHLD, and waitpid(-1)
- * meets nothing. Returns 0 or -errno, also of a failed exec.
+ * the given arguments and environment. The memory of the host is not copied, whatever its size. The
+ * process is nobody's child but that of whoever adopts orphans: the host gets no SIGCHLD, and
+ * waitpid(-1) meets nothing. Returns 0 or -errno, also of a failed exec.
  */
-int spawn_orphan(int exec_fd, int pass_fd, const char *name, char *const *env);
-
-#endif
+int spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env);

@@ -2,8 +2,6 @@
 
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/defs.h"
 
@@ -13,7 +11,7 @@ const char *user_variable(const char *name)
     return value && *value ? value : NULL;
 }
 
-static int join(char *ret_path, const char *base, const char *middle, const char *rest)
+static int join_path(char *ret_path, const char *base, const char *middle, const char *rest)
 {
     int n = snprintf(ret_path, PATH_MAX, "%s/%s%s%s", base, middle, *middle ? "/" : "", rest);
     return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
@@ -23,13 +21,13 @@ int user_path(const char *variable, const char *below, const char *rest, char re
 {
     const char *base = user_variable(variable);
     if (base)
-        return join(ret_path, base, "", rest);
+        return join_path(ret_path, base, "", rest);
     base = user_variable("HOME");
     if (base)
-        return join(ret_path, base, below, rest);
+        return join_path(ret_path, base, below, rest);
     char buf[4096];
     struct passwd entry, *found = NULL;
     if (getpwuid_r(geteuid(), &entry, buf, sizeof buf, &found) != 0 || !found)
         return -ENOENT;
-    return join(ret_path, found->pw_dir, below, rest);
+    return join_path(ret_path, found->pw_dir, below, rest);
 }

@@ -1,6 +1,5 @@
 /* Where a user's own files belong, by the environment and the password file. */
-#ifndef NACRE_SYS_USER_H
-#define NACRE_SYS_USER_H
+#pragma once
 
 #include <limits.h>
 
@@ -12,5 +11,3 @@ const char *user_variable(const char *name);
  * 0, -ENOENT if there is no home, or -ENAMETOOLONG.
  */
 int user_path(const char *variable, const char *below, const char *rest, char ret_path[PATH_MAX]);
-
-#endif

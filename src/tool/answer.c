@@ -2,13 +2,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
-#include "shell/session.h"
-#include "view/record_json.h"
+#include "session/session.h"
+#include "text/legible.h"
+#include "view/limit_words.h"
+#include "view/record_words.h"
 
 #define NOTES_MAX       4096
 #define FULL_MAX        3 /* more completions at once are only counted */
@@ -19,20 +19,20 @@
 
 void answer_init(struct answer *a, nacre_session *session, size_t budget)
 {
-    *a = (struct answer){.session = session, .budget = budget};
-    buf_init(&a->text, 2 * budget + TEXT_SLACK);
-    buf_init(&a->notes, NOTES_MAX);
-    buf_init(&a->completions, COMPLETIONS_MAX);
+    *a = (struct answer){
+        .session = session,
+        .budget = budget,
+        .text = BUF_UP_TO(2 * budget + TEXT_SLACK),
+        .notes = BUF_UP_TO(NOTES_MAX),
+        .completions = BUF_UP_TO(COMPLETIONS_MAX),
+    };
 }
 
 void answer_done(struct answer *a)
 {
     nacre_offer_retract(a->offer, NULL);
-    a->offer = NULL;
     json_decref(a->runs);
-    a->runs = NULL;
     free(a->shown);
-    a->shown = NULL;
     buf_done(&a->text);
     buf_done(&a->notes);
     buf_done(&a->completions);
@@ -45,14 +45,16 @@ int answer_text(struct answer *a, const char *text, nacre_error *err)
     return buf_str(&a->text, text) < 0 ? err_set(err, NACRE_ENOMEM, "out of memory") : 0;
 }
 
-int answer_printf(struct answer *a, nacre_error *err, const char *fmt, ...)
+int answer_line(struct answer *a, nacre_error *err, const char *fmt, ...)
 {
     char line[1024];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    return answer_text(a, line, err);
+    if (legible_write(&a->text, line, strlen(line)) < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    return answer_text(a, "\n", err);
 }
 
 void answer_note(struct answer *a, const char *fmt, ...)
@@ -62,7 +64,9 @@ void answer_note(struct answer *a, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    buf_printf(&a->notes, "[nacre: %s]\n", line);
+    buf_str(&a->notes, "[nacre: ");
+    legible_write(&a->notes, line, strlen(line));
+    buf_str(&a->notes, "]\n");
 }
 
 size_t answer_room(const struct answer *a)
@@ -79,7 +83,8 @@ void answer_fail(struct answer *a, const nacre_error *error)
     a->shown_count = 0;
     json_decref(a->runs);
     a->runs = NULL;
-    buf_str(&a->text, error->msg[0] ? error->msg : nacre_code_name(error->code));
+    const char *text = error->msg[0] ? error->msg : nacre_code_name(error->code);
+    legible_write(&a->text, text, strlen(text));
 }
 
 /* -- Shells ----------------------------------------------------------------------------------- */
@@ -94,14 +99,24 @@ void answer_run(struct answer *a, const nacre_record *record)
     json_array_append_new(a->runs, value);
 }
 
+void answer_limits(struct answer *a, const nacre_record *record)
+{
+    struct buf text cleanup_buf = BUF_UP_TO(LIMIT_WORDS_MAX);
+    char *rest = NULL;
+    if (limit_words(&text, record, LIMIT_WORDS_MAX) < 0 || text.len == 0)
+        return;
+    for (char *line = strtok_r(text.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        answer_note(a, "%s", line);
+}
+
 int answer_shows(struct answer *a, const nacre_id *id, const nacre_position *position, bool end,
                  nacre_error *err)
 {
-    struct shown *list = realloc(a->shown, (a->shown_count + 1) * sizeof *list);
+    struct shown_shell *list = realloc(a->shown, (a->shown_count + 1) * sizeof *list);
     if (!list)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     a->shown = list;
-    list[a->shown_count] = (struct shown){.id = *id, .end = end};
+    list[a->shown_count] = (struct shown_shell){.id = *id, .end = end};
     if (position)
         list[a->shown_count].position = *position;
     a->shown_count++;
@@ -134,11 +149,12 @@ int answer_read(struct answer *a, const nacre_record *record, nacre_position *po
 
 int answer_news(struct answer *a, const nacre_record *record, size_t room, nacre_error *err)
 {
-    nacre_position position = reading_position(a->session, &record->id);
+    nacre_position position = view_position(a->session, &record->id);
     int r = answer_read(a, record, &position, NACRE_BOTH, room, err);
     if (r < 0)
         return r;
     answer_run(a, record);
+    answer_limits(a, record);
     return answer_shows(a, &record->id, &position, record->outcome != NACRE_RUNNING, err);
 }
 
@@ -183,7 +199,7 @@ static int write_count(struct answer *a, size_t count)
         char status[64] = "removed";
         if (shows_end(a, &id))
             continue;
-        if (nacre_get(a->session, &id, &record, NULL) == 0)
+        if (session_record(a->session, &id, HOME_FULL, &record, NULL, NULL) == 0)
             nacre_status(&record, status, sizeof status);
         nacre_record_done(&record);
         r = buf_printf(out, "%s%s %s", listed++ ? ", " : "", nacre_id_short(&id).s, status);
@@ -240,7 +256,7 @@ static json_t *structure_of(const struct answer *a)
     return object;
 }
 
-char *answer_result(struct answer *a, bool structured)
+json_t *answer_result(struct answer *a, bool structured)
 {
     if (write_completions(a) < 0 ||
         (a->notes.len > 0 && buf_append(&a->text, a->notes.data, a->notes.len) < 0))
@@ -254,20 +270,19 @@ char *answer_result(struct answer *a, bool structured)
         json_object_set_new(result, "_meta", meta_of(a));
     if (structured)
         json_object_set_new(result, "structuredContent", structure_of(a));
-    char *text = result ? json_dumps(result, JSON_COMPACT) : NULL;
-    json_decref(result);
-    return text;
+    return result;
 }
 
+/* The offer first: an end that was also shown is told with it. */
 void answer_delivered(struct answer *a)
 {
-    for (size_t i = 0; i < a->shown_count; i++) {
-        const struct shown *shown = &a->shown[i];
-        nacre_position none = NACRE_POSITION_INIT;
-        reading_move(a->session, &shown->id, shown->position.size ? &shown->position : &none,
-                     shown->end, NULL);
-    }
-    a->shown_count = 0;
     nacre_offer_acknowledge(a->offer, NULL);
     a->offer = NULL;
+    for (size_t i = 0; i < a->shown_count; i++) {
+        const struct shown_shell *shown = &a->shown[i];
+        nacre_position none = NACRE_POSITION_INIT;
+        view_mark_read(a->session, &shown->id, shown->position.size ? &shown->position : &none,
+                       shown->end, NULL);
+    }
+    a->shown_count = 0;
 }

@@ -2,8 +2,7 @@
  * What an answer is made of: a text within a budget, the records it is about, and what the reader
  * will have seen once it is delivered. Completions of the session go in front of it.
  */
-#ifndef NACRE_TOOL_ANSWER_H
-#define NACRE_TOOL_ANSWER_H
+#pragma once
 
 #include <jansson.h>
 #include <nacre/completion.h>
@@ -15,7 +14,7 @@
 #include "base/buf.h"
 
 /* Of one shell: how much of it an answer shows. */
-struct shown {
+struct shown_shell {
     nacre_id id;
     nacre_position position; /* of size 0 = the cursor stays where it is */
     bool end;                /* how it ended, too */
@@ -29,7 +28,7 @@ struct answer {
     struct buf notes; /* lines of ours that come last */
     bool is_error;
     json_t *runs; /* an array of records */
-    struct shown *shown;
+    struct shown_shell *shown;
     size_t shown_count;
     nacre_offer *offer;
     struct buf completions;
@@ -38,12 +37,13 @@ struct answer {
 void answer_init(struct answer *a, nacre_session *session, size_t budget);
 void answer_done(struct answer *a);
 
-/* Takes what is pending; the budget is what it leaves for the text. */
+/* Takes what is due; the budget is what it leaves for the text. */
 void answer_take_completions(struct answer *a);
 
 /* 0 or NACRE_ENOMEM. */
 int answer_text(struct answer *a, const char *text, nacre_error *err);
-int answer_printf(struct answer *a, nacre_error *err, const char *fmt, ...) PRINTF(3, 4);
+/* A line of ours; what it quotes is made legible. */
+int answer_line(struct answer *a, nacre_error *err, const char *fmt, ...) PRINTF(3, 4);
 
 /* A line "[nacre: ...]" at the end. */
 void answer_note(struct answer *a, const char *fmt, ...) PRINTF(2, 3);
@@ -52,14 +52,17 @@ void answer_note(struct answer *a, const char *fmt, ...) PRINTF(2, 3);
 size_t answer_room(const struct answer *a);
 
 void answer_run(struct answer *a, const nacre_record *record);
+
+/* Notes what its limits did to it, if they did anything. */
+void answer_limits(struct answer *a, const nacre_record *record);
 int answer_shows(struct answer *a, const nacre_id *id, const nacre_position *position, bool end,
                  nacre_error *err);
 
 /* Throws away what was written: the answer is an error now. */
 void answer_fail(struct answer *a, const nacre_error *error);
 
-/* The result as JSON on one line, NULL if out of memory. */
-char *answer_result(struct answer *a, bool structured);
+/* The result, which the caller owns; NULL if out of memory. */
+json_t *answer_result(struct answer *a, bool structured);
 
 /* The reader has it. */
 void answer_delivered(struct answer *a);
@@ -73,5 +76,3 @@ int answer_read(struct answer *a, const nacre_record *record, nacre_position *po
 
 /* Likewise from where the session has read to, and marks it as shown. */
 int answer_news(struct answer *a, const nacre_record *record, size_t room, nacre_error *err);
-
-#endif

@@ -1,11 +1,12 @@
 #include "tool/args.h"
 
+#include <nacre/record.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/defs.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "config/limits.h"
 
 #define MS_PER_S   1000
 #define SHOWN_MAX  40
@@ -16,8 +17,12 @@
 /* -- What is said of a wrong one -------------------------------------------------------------- */
 
 /* What came instead, in a few words. */
-static void describe(const json_t *value, char *buf, size_t size)
+static void describe_value(const json_t *value, char *buf, size_t size)
 {
+    static const char *const words[] = {[JSON_OBJECT] = "an object",
+                                        [JSON_TRUE] = "true",
+                                        [JSON_FALSE] = "false",
+                                        [JSON_NULL] = "null"};
     switch (json_typeof(value)) {
     case JSON_STRING: {
         const char *text = json_string_value(value);
@@ -31,19 +36,11 @@ static void describe(const json_t *value, char *buf, size_t size)
     case JSON_REAL:
         snprintf(buf, size, "%g", json_real_value(value));
         return;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        snprintf(buf, size, "%s", json_is_true(value) ? "true" : "false");
-        return;
-    case JSON_OBJECT:
-        snprintf(buf, size, "an object");
-        return;
     case JSON_ARRAY:
         snprintf(buf, size, json_array_size(value) > 0 ? "an array" : "an empty array");
         return;
-    case JSON_NULL:
-        snprintf(buf, size, "null");
-        return;
+    default:
+        snprintf(buf, size, "%s", words[json_typeof(value)]);
     }
 }
 
@@ -57,58 +54,84 @@ static void list_choices(const struct arg *arg, char *buf, size_t size)
 /* What is allowed. */
 static void describe_allowed(const struct arg *arg, char *buf, size_t size)
 {
+    /* Without a least value, and with one. */
+    static const char *const words[][2] = {
+        [ARG_TEXT] = {"a string", "a string that is not empty"},
+        [ARG_BYTES] = {"a string", "a string that is not empty"},
+        [ARG_FLAG] = {"true or false"},
+        [ARG_SECONDS] = {"a number of seconds from 0 on", "a number of seconds above 0"},
+        [ARG_MAP] = {"an object whose values are strings"},
+        [ARG_LIMITS] = {"an object of limits"},
+        [ARG_WISHES] = {"an object of lists of texts"},
+    };
     char list[80];
-    switch (arg->type) {
-    case ARG_TEXT:
-    case ARG_BYTES:
-        snprintf(buf, size, arg->least > 0 ? "a string that is not empty" : "a string");
-        return;
-    case ARG_FLAG:
-        snprintf(buf, size, "true or false");
-        return;
-    case ARG_SECONDS:
-        snprintf(buf, size,
-                 arg->least > 0 ? "a number of seconds above 0" : "a number of seconds from 0 on");
-        return;
-    case ARG_COUNT:
-        if (arg->most > 0)
-            snprintf(buf, size, "a whole number from %lld to %lld", (long long)arg->least,
-                     (long long)arg->most);
-        else
-            snprintf(buf, size, "a whole number from %lld on", (long long)arg->least);
-        return;
-    case ARG_CHOICE:
+    if (arg->type == ARG_CHOICE) {
         list_choices(arg, list, sizeof list);
         snprintf(buf, size, "one of %s", list);
-        return;
-    case ARG_TEXTS:
+    } else if (arg->type == ARG_TEXTS) {
         snprintf(buf, size, "an array of 1 to %d strings", ITEMS_MAX);
-        return;
-    case ARG_MAP:
-        snprintf(buf, size, "an object whose values are strings");
-        return;
+    } else if (arg->type != ARG_COUNT) {
+        snprintf(buf, size, "%s", words[arg->type][arg->least > 0]);
+    } else if (arg->most > 0) {
+        snprintf(buf, size, "a whole number from %lld to %lld", (long long)arg->least,
+                 (long long)arg->most);
+    } else {
+        snprintf(buf, size, "a whole number from %lld on", (long long)arg->least);
     }
 }
 
 static int wrong(const struct arg *arg, const char *name, const json_t *value, nacre_error *err)
 {
     char came[2 * SHOWN_MAX], allowed[96];
-    describe(value, came, sizeof came);
+    describe_value(value, came, sizeof came);
     describe_allowed(arg, allowed, sizeof allowed);
     return err_set(err, NACRE_EINVAL, "%.40s must be %s, such as %s; it is %s", name, allowed,
                    arg->example, came);
 }
 
-/* -- One argument ----------------------------------------------------------------------------- */
-
-static bool has_nul(const json_t *text)
+static bool has_nul(const json_t *value)
 {
-    return strlen(json_string_value(text)) != json_string_length(text);
+    return json_is_string(value) && strlen(json_string_value(value)) != json_string_length(value);
 }
+
+/* The text with a NUL in a value, or among its members; NULL if there is none. place says where. */
+static const json_t *find_nul(const json_t *value, char *place, size_t size)
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    place[0] = '\0';
+    if (has_nul(value))
+        return value;
+    json_array_foreach(value, i, item)
+    {
+        snprintf(place, size, "[%zu]", i);
+        if (has_nul(item))
+            return item;
+    }
+    json_object_foreach((json_t *)value, key, item)
+    {
+        snprintf(place, size, ".%.40s", key);
+        if (has_nul(item))
+            return item;
+    }
+    return NULL;
+}
+
+static int wrong_by_nul(const char *name, const char *place, const json_t *text, nacre_error *err)
+{
+    return err_set(
+        err, NACRE_EINVAL,
+        "%.40s%s contains a NUL byte at offset %zu; no shell and no program can be given "
+        "that, leave it out",
+        name, place, strlen(json_string_value(text)));
+}
+
+/* -- One argument ----------------------------------------------------------------------------- */
 
 static bool take_text(const struct arg *arg, const json_t *value, const char **ret)
 {
-    if (!json_is_string(value) || has_nul(value) || json_string_length(value) < (size_t)arg->least)
+    if (!json_is_string(value) || json_string_length(value) < (size_t)arg->least)
         return false;
     *ret = json_string_value(value);
     return true;
@@ -163,7 +186,7 @@ static bool take_texts(const json_t *value, const json_t **ret)
     json_t *item;
     if (!json_is_array(value) || json_array_size(value) == 0 || json_array_size(value) > ITEMS_MAX)
         return false;
-    json_array_foreach(value, i, item) if (!json_is_string(item) || has_nul(item)) return false;
+    json_array_foreach(value, i, item) if (!json_is_string(item)) return false;
     *ret = value;
     return true;
 }
@@ -175,13 +198,64 @@ static bool take_map(const json_t *value, const json_t **ret)
     if (!json_is_object(value))
         return false;
     json_object_foreach((json_t *)value, key,
-                        item) if (!json_is_null(item) &&
-                                  (!json_is_string(item) || has_nul(item))) return false;
+                        item) if (!json_is_null(item) && !json_is_string(item)) return false;
     *ret = value;
     return true;
 }
 
-static bool take(const struct arg *arg, const char *name, const json_t *value, void *to)
+/* As a setting would have it: bytes, seconds and shares may be numbers too. What is wrong is said
+ * by the limits themselves. */
+static int take_limits(const struct arg *arg, const json_t *object, nacre_limits *ret,
+                       nacre_error *err)
+{
+    const char *key;
+    json_t *item;
+    char number[32], where[32];
+    snprintf(where, sizeof where, "%s.", arg->name);
+    json_object_foreach((json_t *)object, key, item)
+    {
+        const char *text = json_is_string(item) ? json_string_value(item) : number;
+        snprintf(number, sizeof number, "%.15g", json_number_value(item));
+        if (json_is_null(item))
+            continue;
+        if (!json_is_string(item) && !json_is_number(item))
+            describe_value(item, number, sizeof number);
+        int r = limits_parse(where, key, text, ret, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static bool is_list_of_texts(const json_t *value)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach((json_t *)value, i, item) if (!json_is_string(item)) return false;
+    return json_is_array(value);
+}
+
+/* Each is one of the choices: a list, and the last one a switch. */
+static bool take_wishes(const struct arg *arg, const json_t *object, void *to)
+{
+    const char *key;
+    json_t *value;
+    if (!json_is_object(object))
+        return false;
+    json_object_foreach((json_t *)object, key, value)
+    {
+        size_t i = 0;
+        while (arg->choices[i] && strcmp(arg->choices[i], key) != 0)
+            i++;
+        if (!arg->choices[i] ||
+            !(arg->choices[i + 1] ? is_list_of_texts(value) : json_is_boolean(value)))
+            return false;
+    }
+    *(const json_t **)to = object;
+    return true;
+}
+
+static bool take_value(const struct arg *arg, const char *name, const json_t *value, void *to)
 {
     size_t length = strlen(name);
     bool in_ms = length > 3 && strcmp(name + length - 3, "_ms") == 0;
@@ -203,6 +277,10 @@ static bool take(const struct arg *arg, const char *name, const json_t *value, v
         return take_texts(value, to);
     case ARG_MAP:
         return take_map(value, to);
+    case ARG_LIMITS:
+        return json_is_object(value);
+    case ARG_WISHES:
+        return take_wishes(arg, value, to);
     }
     return false;
 }
@@ -222,7 +300,7 @@ static bool is_among(const char *words, const char *word)
     return false;
 }
 
-static const struct arg *find(const struct arg *args, const char *name)
+static const struct arg *find_arg(const struct arg *args, const char *name)
 {
     for (const struct arg *arg = args; arg->name; arg++)
         if (strcmp(arg->name, name) == 0 || is_among(arg->aliases, name))
@@ -269,7 +347,7 @@ static void set_default(const struct arg *arg, char *values)
 static int parse_one(const struct arg *args, const char *name, const json_t *value, char *values,
                      uint64_t *given, nacre_error *err)
 {
-    const struct arg *arg = find(args, name);
+    const struct arg *arg = find_arg(args, name);
     if (!arg)
         return unknown(args, name, err);
     if (json_is_null(value))
@@ -278,7 +356,16 @@ static int parse_one(const struct arg *args, const char *name, const json_t *val
     if (*given & bit)
         return err_set(err, NACRE_EINVAL, "%s was given twice, once as %.40s", arg->name, name);
     *given |= bit;
-    return take(arg, name, value, values + arg->offset) ? 0 : wrong(arg, name, value, err);
+    if (!take_value(arg, name, value, values + arg->offset))
+        return wrong(arg, name, value, err);
+    int r = arg->type == ARG_LIMITS
+                ? take_limits(arg, value, (nacre_limits *)(values + arg->offset), err)
+                : 0;
+    if (r < 0)
+        return r;
+    char place[48];
+    const json_t *nul = arg->type == ARG_BYTES ? NULL : find_nul(value, place, sizeof place);
+    return nul ? wrong_by_nul(name, place, nul, err) : 0;
 }
 
 int args_parse(const struct arg *args, const json_t *object, void *values, size_t size,
@@ -309,7 +396,8 @@ const char *args_type_name(enum arg_type type)
     static const char *const names[] = {
         [ARG_TEXT] = "string",    [ARG_BYTES] = "string",  [ARG_FLAG] = "boolean",
         [ARG_SECONDS] = "number", [ARG_COUNT] = "integer", [ARG_CHOICE] = "string",
-        [ARG_TEXTS] = "array",    [ARG_MAP] = "object",
+        [ARG_TEXTS] = "array",    [ARG_MAP] = "object",    [ARG_LIMITS] = "object",
+        [ARG_WISHES] = "object",
     };
     return names[type];
 }
@@ -336,8 +424,7 @@ int args_fill(struct buf *out, const char *template, const nacre_settings *setti
 
 static json_t *filled(const char *template, const nacre_settings *settings)
 {
-    struct buf text cleanup_buf;
-    buf_init(&text, HELP_MAX);
+    struct buf text cleanup_buf = BUF_UP_TO(HELP_MAX);
     return args_fill(&text, template, settings) == 0 && text.data ? json_string(text.data) : NULL;
 }
 
@@ -347,6 +434,31 @@ static json_t *choices_of(const struct arg *arg)
     for (size_t i = 0; arg->choices[i]; i++)
         json_array_append_new(array, json_string(arg->choices[i]));
     return array;
+}
+
+static json_t *limits_properties(void)
+{
+    json_t *properties = json_object();
+    for (nacre_limit limit = NACRE_LIMIT_MEMORY; limit < NACRE_LIMIT_COUNT; limit++) {
+        nacre_setting_kind kind = limit_setting(limit)->kind;
+        const char *type = kind == NACRE_KIND_COUNT   ? "integer"
+                           : kind == NACRE_KIND_SHARE ? "number"
+                                                      : "string";
+        json_object_set_new(properties, nacre_limit_name(limit), json_pack("{s:s}", "type", type));
+    }
+    return properties;
+}
+
+/* The last choice is a switch. */
+static json_t *wishes_properties(const struct arg *arg)
+{
+    json_t *properties = json_object();
+    for (size_t i = 0; arg->choices[i]; i++)
+        json_object_set_new(properties, arg->choices[i],
+                            arg->choices[i + 1] ? json_pack("{s:s, s:{s:s}}", "type", "array",
+                                                            "items", "type", "string")
+                                                : json_pack("{s:s}", "type", "boolean"));
+    return properties;
 }
 
 static json_t *property(const struct arg *arg, const nacre_settings *settings)
@@ -377,6 +489,14 @@ static json_t *property(const struct arg *arg, const nacre_settings *settings)
         break;
     case ARG_MAP:
         json_object_set_new(p, "additionalProperties", json_pack("{s:s}", "type", "string"));
+        break;
+    case ARG_LIMITS:
+        json_object_set_new(p, "properties", limits_properties());
+        json_object_set_new(p, "additionalProperties", json_false());
+        break;
+    case ARG_WISHES:
+        json_object_set_new(p, "properties", wishes_properties(arg));
+        json_object_set_new(p, "additionalProperties", json_false());
         break;
     case ARG_BYTES:
     case ARG_FLAG:

@@ -6,8 +6,7 @@
  * example, and what came. null counts as not given. Names that other tools use for the same thing
  * are taken too, without being in the schema.
  */
-#ifndef NACRE_TOOL_ARGS_H
-#define NACRE_TOOL_ARGS_H
+#pragma once
 
 #include <jansson.h>
 #include <nacre/error.h>
@@ -27,7 +26,9 @@ enum arg_type {
     ARG_COUNT,   /* int64_t */
     ARG_CHOICE,  /* int, the place in the list of choices */
     ARG_TEXTS,   /* json_t *, an array of texts that is not empty */
-    ARG_MAP      /* json_t *, an object of texts */
+    ARG_MAP,     /* json_t *, an object of texts */
+    ARG_LIMITS,  /* nacre_limits, 0 = not given */
+    ARG_WISHES   /* json_t *, an object of lists of texts and of switches, by choices */
 };
 
 struct arg_bytes {
@@ -63,5 +64,3 @@ const char *args_type_name(enum arg_type type);
 /* Appends a template: {name} becomes the value in force of the setting of that name. 0, -ENOMEM or
  * -E2BIG. */
 int args_fill(struct buf *out, const char *template, const nacre_settings *settings);
-
-#endif

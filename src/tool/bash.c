@@ -1,14 +1,11 @@
 /* bash: runs a command, in the foreground until it ends or the call has to answer, or in the
  * background. */
-#include <stdlib.h>
 #include <string.h>
 
-#include "backend/change.h"
+#include "backend/op.h"
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
-#include "shell/session.h"
-#include "tool/ending.h"
+#include "session/session.h"
 #include "tool/feeding.h"
 #include "tool/tool.h"
 
@@ -27,29 +24,35 @@ struct bash_args {
     int lifetime;
     const char *name;
     const char *description;
+    int sandbox;
+    const json_t *permissions;
+    const char *justification;
     int64_t tokens;
+    nacre_limits limits;
 };
 
 struct bash {
     nacre_id id;
-    nacre_watch *watch;
+    nacre_watch *watch; /* NULL = it was not started yet */
+    nacre_command command;
+    char **env; /* of the command */
     enum { FOREGROUND, BACKGROUND, YIELDED } mode;
-    bool started;
+    enum { STARTING, WAITING, YIELDING, CANCELLING } stage;
+    nacre_op *op; /* of every stage but WAITING */
     bool joined;  /* one of that name runs already */
     bool clamped; /* the timeout that was asked for was too long */
     int64_t timeout_ms, yield_ms;
     bool timeout_given;
     int64_t deadline_ns;
     struct feeding feeding; /* text for a stdin that stays open */
-    struct ending ending;
-    bool changes; /* its keeper is, or was, asked to note that it is in the background now */
-    struct change change;
 };
 
 static const char *const lifetimes[] = {"session", "keep", NULL};
+static const char *const permission_names[] = {"write", "hosts", "sockets", "full", NULL};
+static const char *const sandboxes[] = {"read-only", "workspace-write", NULL};
 
 /* clang-format off */
-static const struct arg args[] = {
+static const struct arg bash_args_table[] = {
     {"command", ARG_TEXT, offsetof(struct bash_args, command), .required = true, .least = 1,
      .aliases = "cmd", .example = "\"make test\"",
      .help = "The shell command, of any length."},
@@ -80,16 +83,40 @@ static const struct arg args[] = {
      .help = "A name. If the same command runs under it already, nothing is started."},
     {"description", ARG_TEXT, offsetof(struct bash_args, description),
      .example = "\"run the unit tests\"", .help = "What it is for, in a few words, for people."},
+    {"sandbox", ARG_CHOICE, offsetof(struct bash_args, sandbox), .choices = sandboxes,
+     .example = "\"read-only\"",
+     .help = "Run it in a narrower sandbox than the session's ({sandbox}): what cannot be changed "
+             "then cannot be changed by mistake."},
+    {"permissions", ARG_WISHES, offsetof(struct bash_args, permissions),
+     .choices = permission_names, .aliases = "sandbox_permissions",
+     .example = "{\"write\": [\"/srv/data\"]}",
+     .help = "What it needs beyond the sandbox: paths to write, hosts, sockets, or all (full). Only "
+             "the user can allow it; the answer says how."},
+    {"justification", ARG_TEXT, offsetof(struct bash_args, justification),
+     .example = "\"the deployment writes there\"",
+     .help = "Why it needs that, for the user, in a few words."},
     {"max_output_tokens", ARG_COUNT, offsetof(struct bash_args, tokens), .least = 512,
      .most = CALL_BUDGET_MAX / NACRE_TOKEN_BYTES, .example = "5000",
      .help = "The most to show of its output; {answer} if not given."},
+    {"limits", ARG_LIMITS, offsetof(struct bash_args, limits), .example = "{\"memory\": \"2GiB\"}",
+     .help = "What it may use with all that it starts; can only be less than the configured "
+             "limits. Sizes like 512MiB, times like 10m."},
     {0},
 };
 /* clang-format on */
 
+static int bash_step(nacre_call *c, nacre_error *err);
+
 /* -- Starting --------------------------------------------------------------------------------- */
 
-/* "NAME=value", or "NAME" to take it away; freed with the list. */
+static void free_env(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++)
+        free(list[i]);
+    free(list);
+}
+
+/* "NAME=value", or "NAME" to take it away; freed with the list. NULL if out of memory. */
 static char **make_env(const json_t *map)
 {
     const char *name;
@@ -102,19 +129,14 @@ static char **make_env(const json_t *map)
     {
         size_t size = strlen(name) + json_string_length(value) + 2;
         list[count] = malloc(size);
-        if (!list[count])
-            break;
+        if (!list[count]) {
+            free_env(list);
+            return NULL;
+        }
         snprintf(list[count++], size, json_is_null(value) ? "%s" : "%s=%s", name,
                  json_is_null(value) ? "" : json_string_value(value));
     }
     return list;
-}
-
-static void free_env(char ***list)
-{
-    for (size_t i = 0; *list && (*list)[i]; i++)
-        free((*list)[i]);
-    free(*list);
 }
 
 /*
@@ -153,7 +175,7 @@ static void set_input(const struct bash_args *a, nacre_command *command)
 }
 
 /* A shell that does not take all of it is no error; the answer says so. */
-static void feed(nacre_call *c)
+static void feed_stdin(nacre_call *c)
 {
     const struct bash_args *a = c->args;
     struct bash *b = c->state;
@@ -162,58 +184,91 @@ static void feed(nacre_call *c)
         feeding_write(&b->feeding, c, &b->id, a->input.data, a->input.size, false, &ignored);
 }
 
-static int start(nacre_call *c, nacre_error *err)
+/* The line of the configuration that would allow it. */
+static int write_wishes(struct buf *out, const json_t *wishes)
+{
+    static const char *const settings[] = {"sandbox_write", "sandbox_network", "sandbox_sockets"};
+    int r = 0, count = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(settings); i++) {
+        const json_t *list = json_object_get(wishes, permission_names[i]);
+        cleanup_free char *text = json_array_size(list) > 0 ? json_dumps(list, 0) : NULL;
+        if (text)
+            r = buf_printf(out, "%s\"%s\": %.100s", count++ ? ", " : "", settings[i], text);
+    }
+    if (r == 0 && json_is_true(json_object_get(wishes, "full")))
+        r = buf_printf(out, "%s\"sandbox\": \"off\"", count++ ? ", " : "");
+    return r == 0 && count == 0 ? buf_str(out, "nothing") : r;
+}
+
+/* Nobody can be asked while a call is under way; what is in force was decided before. */
+static int refuse_permissions(nacre_call *c, const json_t *wishes, nacre_error *err)
+{
+    struct buf line cleanup_buf = BUF_UP_TO(512);
+    if (call_setting(c, NACRE_SETTING_SANDBOX) == NACRE_SANDBOX_OFF)
+        return 0;
+    (void)write_wishes(&line, wishes);
+    return err_set(err, NACRE_EPERM,
+                   "nothing was started: the sandbox can only be widened by its user, in the "
+                   "configuration: %.160s",
+                   line.data ? line.data : "");
+}
+
+static int bash_begin(nacre_call *c, nacre_error *err)
 {
     const struct bash_args *a = c->args;
     struct bash *b = c->state;
-    nacre_command command = NACRE_COMMAND_INIT;
-    __attribute__((cleanup(free_env))) char **env = a->env ? make_env(a->env) : NULL;
-    command.text = a->command;
-    command.cwd = a->cwd;
-    command.env = (const char *const *)env;
-    command.lifetime = a->lifetime == 1 ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION;
-    command.name = a->name;
-    command.description = a->description;
-    command.background = b->mode == BACKGROUND;
-    set_input(a, &command);
-    set_times(c, &command);
-    int r = nacre_start(c->session, &command, &b->id, &b->watch, err);
-    if (r < 0)
-        return r;
-    b->started = true;
-    b->joined = r == 1;
-    if (b->joined)
-        b->mode = BACKGROUND;
-    nacre_watch_skip_output(b->watch);
-    return 0;
+    int refused = a->permissions ? refuse_permissions(c, a->permissions, err) : 0;
+    if (refused < 0)
+        return refused;
+    call_set_budget(c, a->tokens);
+    b->mode = a->background || a->yield == 0 ? BACKGROUND : FOREGROUND;
+    b->env = a->env ? make_env(a->env) : NULL;
+    if (a->env && !b->env)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    b->command = (nacre_command)NACRE_COMMAND_INIT;
+    b->command.text = a->command;
+    b->command.cwd = a->cwd;
+    b->command.env = (const char *const *)b->env;
+    b->command.lifetime = a->lifetime == 1 ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION;
+    b->command.name = a->name;
+    b->command.description = a->description;
+    b->command.background = b->mode == BACKGROUND;
+    b->command.sandbox = a->sandbox >= 0 ? sandboxes[a->sandbox] : NULL;
+    b->command.limits = a->limits;
+    set_input(a, &b->command);
+    set_times(c, &b->command);
+    int r = session_start(c->session, &b->command, &b->op, err);
+    return r < 0 ? r : bash_step(c, err);
 }
 
 static void await_command(nacre_call *c)
 {
     const struct bash *b = c->state;
     c->wake_ns = b->deadline_ns;
-    c->fd = nacre_watch_fd(b->watch);
+    c->fd = session_watch_fd(b->watch);
 }
 
-static int begin(nacre_call *c, nacre_error *err)
+static void take_started(nacre_call *c)
 {
-    const struct bash_args *a = c->args;
     struct bash *b = c->state;
-    call_set_budget(c, a->tokens);
-    b->mode = a->background || a->yield == 0 ? BACKGROUND : FOREGROUND;
-    int r = start(c, err);
-    if (r < 0)
-        return r;
+    struct session_started *started = b->op->result;
+    b->id = started->started.id;
+    b->watch = TAKE_PTR(started->started.watch);
+    b->joined = started->joined;
+    op_end(&b->op);
+    if (b->joined)
+        b->mode = BACKGROUND;
+    nacre_watch_skip_output(b->watch);
+    b->stage = WAITING;
     b->deadline_ns = clock_deadline(b->mode == BACKGROUND ? MOMENT_MS : b->yield_ms);
     await_command(c);
-    feed(c);
-    return TOOL_WAIT;
+    feed_stdin(c);
 }
 
 /* -- Waiting ---------------------------------------------------------------------------------- */
 
 /* 1 when the answer is due because of what the command did. */
-static int listen(struct bash *b, nacre_error *err)
+static int hear_command(struct bash *b, nacre_error *err)
 {
     for (;;) {
         nacre_event event;
@@ -227,12 +282,12 @@ static int listen(struct bash *b, nacre_error *err)
 
 /* The answer waits for a stdin that is being fed, too, but not beyond what one call may wait; while
  * it does, the end of the feeding is what is polled for, which the command's end brings along. */
-static bool is_due(nacre_call *c)
+static bool answer_is_due(nacre_call *c)
 {
     struct bash *b = c->state;
     int64_t most = MAX(b->deadline_ns, c->began_ns + call_wait_max(c) * NS_PER_MS);
     nacre_error ignored;
-    if (b->feeding.waits && feeding_step(&b->feeding, c, &ignored) == TOOL_WAIT) {
+    if (b->feeding.op && feeding_step(&b->feeding, c, &ignored) == TOOL_WAIT) {
         c->wake_ns = MIN(c->wake_ns, most);
         return clock_left_ms(most) == 0;
     }
@@ -240,46 +295,58 @@ static bool is_due(nacre_call *c)
     return clock_left_ms(b->deadline_ns) == 0;
 }
 
-/* Goes on being moved to the background. */
-static int yield(nacre_call *c, nacre_error *err)
+/* The answer is due when the command has ended, or the time is over. */
+static int await_command_or_time(nacre_call *c, nacre_error *err)
 {
     struct bash *b = c->state;
-    int r = b->changes ? session_background_step(c->session, &b->change, err)
-                       : session_background_begin(c->session, &b->id, &b->change, err);
-    b->changes = true;
-    b->mode = YIELDED;
-    c->fd = b->change.ask.sock;
-    c->wake_ns = b->change.ask.deadline_ns;
-    /* Not there any more: it has ended this very moment. */
-    return r == NACRE_ENOTFOUND ? TOOL_DONE : r < 0 ? r : r > 0 ? TOOL_DONE : TOOL_WAIT;
-}
-
-static int step(nacre_call *c, nacre_error *err)
-{
-    struct bash *b = c->state;
-    if (b->changes)
-        return yield(c, err);
-    int r = listen(b, err);
+    int r = hear_command(b, err);
+    c->fresh = r > 0 && b->mode == FOREGROUND;
     if (r != 0)
         return r;
-    if (!is_due(c))
+    if (!answer_is_due(c))
         return TOOL_WAIT;
-    return b->mode == FOREGROUND ? yield(c, err) : TOOL_DONE;
+    if (b->mode != FOREGROUND)
+        return TOOL_DONE;
+    b->mode = YIELDED;
+    b->stage = YIELDING;
+    r = session_background(c->session, &b->id, &b->op, err);
+    return r == NACRE_ENOTFOUND ? TOOL_DONE : r < 0 ? r : bash_step(c, err);
 }
 
-static int cancel(nacre_call *c, nacre_error *err)
+static int bash_step(nacre_call *c, nacre_error *err)
 {
     struct bash *b = c->state;
-    if (!b->started || b->mode != FOREGROUND)
+    if (b->stage == WAITING)
+        return await_command_or_time(c, err);
+    int r = call_step_op(c, b->op, err);
+    /* Not there any more: it has ended this very moment. */
+    if (b->stage == YIELDING)
+        return r == NACRE_ENOTFOUND ? TOOL_DONE : r;
+    if (r <= 0)
+        return r;
+    take_started(c);
+    return TOOL_WAIT;
+}
+
+/* What runs in the background goes on, and what is about to begins. */
+static int bash_cancel(nacre_call *c, nacre_error *err)
+{
+    struct bash *b = c->state;
+    if (b->stage == STARTING && b->mode == FOREGROUND)
+        op_end(&b->op);
+    else if (b->stage == STARTING)
+        return call_step_op(c, b->op, err);
+    if (!b->watch || b->mode != FOREGROUND)
         return TOOL_DONE;
-    if (!b->ending.begun) {
+    if (b->stage == WAITING) {
         nacre_kill_options options = NACRE_KILL_OPTIONS_INIT;
         options.cancel = 1;
-        int r = ending_begin(&b->ending, c->session, &b->id, &options, err);
-        if (r != TOOL_WAIT)
+        int r = session_kill(c->session, &b->id, &options, &b->op, err);
+        if (r < 0)
             return r;
+        b->stage = CANCELLING;
     }
-    return ending_step(&b->ending, c, err);
+    return call_step_op(c, b->op, err);
 }
 
 /* -- The answer ------------------------------------------------------------------------------- */
@@ -318,7 +385,7 @@ static int take_record(nacre_call *c, nacre_record *record, nacre_error *err)
 {
     const struct bash *b = c->state;
     if (b->mode != FOREGROUND || nacre_watch_record(b->watch, record, NULL) < 0)
-        return nacre_get(c->session, &b->id, record, err);
+        return call_record(c, &b->id, record, err);
     ends_note(c->session, record);
     return 0;
 }
@@ -326,7 +393,7 @@ static int take_record(nacre_call *c, nacre_record *record, nacre_error *err)
 static int answer_summary(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct bash *b = c->state;
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
     options.bytes =
@@ -340,7 +407,6 @@ static int answer_summary(nacre_call *c, struct answer *a, nacre_error *err)
         r = mark_seen(b, &record, a, err);
     if (r == 0)
         answer_run(a, &record);
-    nacre_record_done(&record);
     return r;
 }
 
@@ -367,44 +433,43 @@ static int answer_shell(nacre_call *c, struct answer *a, const nacre_record *rec
         answer_note(a, "it was running under that name already; nothing was started");
     note_timeout(b, record, a);
     int r = record->outcome == NACRE_RUNNING
-                ? answer_printf(a, err,
-                                "%s. Read it with bash_output(id: \"%s\"), end it with "
-                                "kill_shell(id: \"%s\").\n",
-                                lead, id.s, id.s)
-                : answer_printf(a, err, "%s; it has ended.\n", lead);
+                ? answer_line(a, err,
+                              "%s. Read it with bash_output(id: \"%s\"), end it with "
+                              "kill_shell(id: \"%s\").",
+                              lead, id.s, id.s)
+                : answer_line(a, err, "%s; it has ended.", lead);
     return r < 0 ? r : answer_news(a, record, answer_room(a), err);
 }
 
-static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+static int bash_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct bash *b = c->state;
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
     note_clamp(b, a);
     if (b->mode == FOREGROUND)
         return answer_summary(c, a, err);
-    int r = nacre_get(c->session, &b->id, &record, err);
+    int r = call_record(c, &b->id, &record, err);
     if (r == 0 && b->mode == YIELDED && record.outcome != NACRE_RUNNING)
         r = answer_summary(c, a, err);
     else if (r == 0)
         r = answer_shell(c, a, &record, err);
-    nacre_record_done(&record);
     return r;
 }
 
-static const nacre_id *subject(const nacre_call *c)
+static const nacre_id *bash_subjects(const nacre_call *c, size_t *ret_count)
 {
     const struct bash *b = c->state;
-    return b->started ? &b->id : NULL;
+    *ret_count = b->stage == STARTING ? 0 : 1;
+    return &b->id;
 }
 
-static void done(nacre_call *c)
+static void bash_done(nacre_call *c)
 {
     struct bash *b = c->state;
     feeding_done(&b->feeding);
-    ending_done(&b->ending);
-    if (b->changes)
-        change_end(&b->change);
+    op_end(&b->op);
     nacre_watch_close(b->watch);
+    free_env(b->env);
 }
 
 const struct tool tool_bash = {
@@ -418,16 +483,17 @@ const struct tool tool_bash = {
         "answer, and is named in it. For servers, watchers and long jobs use background: true "
         "({shells} at a time). Output that does not fit the answer ({answer}) is cut; what was "
         "left out is "
-        "counted and can be had with recall.",
-    .args = args,
+        "counted and can be had with recall. Sandbox: {sandbox}.",
+    .args = bash_args_table,
     .args_size = sizeof(struct bash_args),
     .state_size = sizeof(struct bash),
     .destructive = true,
     .open_world = true,
-    .begin = begin,
-    .step = step,
-    .answer = answer,
-    .cancel = cancel,
-    .subject = subject,
-    .done = done,
+    .begins = true,
+    .begin = bash_begin,
+    .step = bash_step,
+    .answer = bash_answer,
+    .cancel = bash_cancel,
+    .subjects = bash_subjects,
+    .done = bash_done,
 };

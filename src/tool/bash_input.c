@@ -5,8 +5,8 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
+#include "session/session.h"
 #include "tool/feeding.h"
 #include "tool/tool.h"
 
@@ -35,7 +35,7 @@ struct input {
 };
 
 /* clang-format off */
-static const struct arg args[] = {
+static const struct arg input_args_table[] = {
     {"id", ARG_TEXT, offsetof(struct input_args, id), .required = true, .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
      .help = "The id of the shell."},
@@ -92,7 +92,7 @@ static int check_keys(const char *list, nacre_error *err)
 
 /* -- Doing it --------------------------------------------------------------------------------- */
 
-static int write_text(nacre_call *c, const char *data, size_t size, nacre_error *err)
+static int write_stdin(nacre_call *c, const char *data, size_t size, nacre_error *err)
 {
     struct input *in = c->state;
     snprintf(in->word, sizeof in->word, "wrote %zu bytes", size);
@@ -111,7 +111,7 @@ static int press(nacre_call *c, const struct key *key, nacre_error *err)
     struct input *in = c->state;
     char name[16];
     if (key->text)
-        return write_text(c, key->text, strlen(key->text), err);
+        return write_stdin(c, key->text, strlen(key->text), err);
     if (key->eof)
         return close_stdin(c, err);
     snprintf(in->word, sizeof in->word, "sent %s",
@@ -129,7 +129,7 @@ static int begin_word(nacre_call *c, nacre_error *err)
     case STAGE_TEXT:
         in->stage = STAGE_KEYS;
         in->key = a->keys ? a->keys : "";
-        return a->input.size > 0 ? write_text(c, a->input.data, a->input.size, err) : TOOL_DONE;
+        return a->input.size > 0 ? write_stdin(c, a->input.data, a->input.size, err) : TOOL_DONE;
     case STAGE_KEYS:
         in->key += strspn(in->key, " ");
         if (*in->key) {
@@ -158,11 +158,11 @@ static int explain(const struct input *in, int r, nacre_error *err)
 }
 
 /* TOOL_DONE when there is nothing more to do. */
-static int feed(nacre_call *c, nacre_error *err)
+static int feed_words(nacre_call *c, nacre_error *err)
 {
     struct input *in = c->state;
-    while (in->feeding.waits || in->stage != STAGE_WATCH) {
-        int r = in->feeding.waits ? feeding_step(&in->feeding, c, err) : begin_word(c, err);
+    while (in->feeding.op || in->stage != STAGE_WATCH) {
+        int r = in->feeding.op ? feeding_step(&in->feeding, c, err) : begin_word(c, err);
         if (r == TOOL_WAIT)
             return TOOL_WAIT;
         if (r < 0)
@@ -177,15 +177,18 @@ static int check_shell(nacre_call *c, nacre_error *err)
 {
     const struct input_args *a = c->args;
     struct input *in = c->state;
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    void *self;
     int r = call_find(c, a->id, &in->id, err);
     if (r == 0)
-        r = nacre_get(c->session, &in->id, &record, err);
+        r = session_check_id(c->session, &in->id, false, err);
+    if (r == 0)
+        r = session_record(c->session, &in->id, HOME_PLAIN, &record, NULL, err);
     if (r < 0)
         return r;
     in->over = record.outcome != NACRE_RUNNING;
     bool feeds = a->input.size > 0 || a->eof;
-    if (!in->over && feeds && record.tier == NACRE_TIER_CLIENT)
+    if (!in->over && feeds && !session_ops_of(c->session, &in->id, &self)->input)
         r = err_set(err, NACRE_EUNSUPPORTED,
                     "shell %s runs in a terminal of the client's, which takes no input",
                     nacre_id_short(&in->id).s);
@@ -194,12 +197,11 @@ static int check_shell(nacre_call *c, nacre_error *err)
                     "shell %s has no stdin to write to: it was started without keep_stdin; C-c "
                     "works all the same",
                     nacre_id_short(&in->id).s);
-    nacre_record_done(&record);
     return r;
 }
 
 /* Waits for what a key or the end of file may do to it. */
-static int watch(nacre_call *c, nacre_error *err)
+static int await_effect(nacre_call *c, nacre_error *err)
 {
     struct input *in = c->state;
     for (;;) {
@@ -212,29 +214,31 @@ static int watch(nacre_call *c, nacre_error *err)
         if (event.kind == NACRE_EVENT_NONE)
             break;
     }
-    c->fd = nacre_watch_fd(in->watch);
+    c->fd = session_watch_fd(in->watch);
     c->wake_ns = in->deadline_ns;
     return clock_left_ms(in->deadline_ns) > 0 ? TOOL_WAIT : TOOL_DONE;
 }
 
-static int step(nacre_call *c, nacre_error *err)
+static int input_step(nacre_call *c, nacre_error *err)
 {
     const struct input_args *a = c->args;
     struct input *in = c->state;
     if (in->deadline_ns == 0) {
-        int r = feed(c, err);
+        int r = feed_words(c, err);
         if (r != TOOL_DONE)
             return r;
         in->deadline_ns = clock_deadline(a->keys || a->eof ? MOMENT_MS : 0);
+        /* Its keeper has answered this very moment. */
+        c->fresh = !a->keys && !a->eof && !session_mirrors(c->session, &in->id);
     }
-    return watch(c, err);
+    return await_effect(c, err);
 }
 
-static int begin(nacre_call *c, nacre_error *err)
+static int input_begin(nacre_call *c, nacre_error *err)
 {
     const struct input_args *a = c->args;
     struct input *in = c->state;
-    buf_init(&in->wrote, 4096);
+    in->wrote = BUF_UP_TO(4096);
     if (!a->input.data && !a->keys && !a->eof)
         return err_set(err, NACRE_EINVAL,
                        "input, keys or eof is missing, such as \"keys\": \"C-c\"");
@@ -248,20 +252,20 @@ static int begin(nacre_call *c, nacre_error *err)
     if (r < 0)
         return r;
     nacre_watch_skip_output(in->watch);
-    return step(c, err);
+    return input_step(c, err);
 }
 
-static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+static int input_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct input *in = c->state;
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
     char status[64];
-    int r = nacre_get(c->session, &in->id, &record, err);
+    int r = call_record(c, &in->id, &record, err);
     if (r < 0)
         return r;
     bool ended = record.outcome != NACRE_RUNNING;
-    r = answer_printf(a, err, "[shell %s \xe2\x80\x94 %s]\n", nacre_id_short(&in->id).s,
-                      nacre_status(&record, status, sizeof status));
+    r = answer_line(a, err, "[shell %s \xe2\x80\x94 %s]", nacre_id_short(&in->id).s,
+                    nacre_status(&record, status, sizeof status));
     if (r == 0)
         r = answer_text(a,
                         in->over         ? "it has ended and takes no input any more"
@@ -274,11 +278,17 @@ static int answer(nacre_call *c, struct answer *a, nacre_error *err)
     answer_run(a, &record);
     if (r == 0 && ended)
         r = answer_shows(a, &in->id, NULL, true, err);
-    nacre_record_done(&record);
     return r;
 }
 
-static void done(nacre_call *c)
+static const nacre_id *input_subjects(const nacre_call *c, size_t *ret_count)
+{
+    const struct input *in = c->state;
+    *ret_count = 1;
+    return &in->id;
+}
+
+static void input_done(nacre_call *c)
 {
     struct input *in = c->state;
     feeding_done(&in->feeding);
@@ -292,13 +302,14 @@ const struct tool tool_bash_input = {
     .description = "Writes text or keys to the stdin of a shell that was started with keep_stdin, "
                    "or interrupts one with C-c. Says what was written and whether it still runs; "
                    "read what it answers with bash_output.",
-    .args = args,
+    .args = input_args_table,
     .args_size = sizeof(struct input_args),
     .state_size = sizeof(struct input),
     .destructive = true,
     .open_world = true,
-    .begin = begin,
-    .step = step,
-    .answer = answer,
-    .done = done,
+    .begin = input_begin,
+    .step = input_step,
+    .answer = input_answer,
+    .subjects = input_subjects,
+    .done = input_done,
 };

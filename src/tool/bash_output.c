@@ -1,11 +1,9 @@
 /* bash_output: what shells have printed since the last time, after waiting for more if asked. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
-#include "shell/session.h"
+#include "session/session.h"
 #include "tool/excerpt.h"
 #include "tool/follow.h"
 #include "tool/tool.h"
@@ -42,7 +40,7 @@ struct output {
 static const char *const streams[] = {"stdout", "stderr", "both", NULL};
 
 /* clang-format off */
-static const struct arg args[] = {
+static const struct arg output_args_table[] = {
     {"id", ARG_TEXT, offsetof(struct output_args, id), .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
      .help = "The id of the shell."},
@@ -84,7 +82,7 @@ static unsigned streams_of(const struct output_args *a)
 
 /* -- Beginning -------------------------------------------------------------------------------- */
 
-static int check(const struct output_args *a, nacre_error *err)
+static int check_output_args(const struct output_args *a, nacre_error *err)
 {
     if (!a->id == !a->ids)
         return err_set(err, NACRE_EINVAL, "give id or ids, such as \"id\": \"ab12cd34\"%s",
@@ -143,12 +141,12 @@ static int begin_wait(nacre_call *c, nacre_error *err)
     if (!offsets)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     for (size_t i = 0; i < o->count; i++)
-        offsets[i] = reading_position(c->session, &o->ids[i]).offset;
+        offsets[i] = view_position(c->session, &o->ids[i]).offset;
     o->deadline_ns = clock_deadline(o->waited_ms);
     return follow_new(c->session, &want, o->ids, offsets, o->count, &o->follow, err);
 }
 
-static int step(nacre_call *c, nacre_error *err)
+static int output_step(nacre_call *c, nacre_error *err)
 {
     struct output *o = c->state;
     int r = follow_step(o->follow, err);
@@ -163,14 +161,14 @@ static int step(nacre_call *c, nacre_error *err)
     return TOOL_WAIT;
 }
 
-static int begin(nacre_call *c, nacre_error *err)
+static int output_begin(nacre_call *c, nacre_error *err)
 {
     const struct output_args *a = c->args;
     struct output *o = c->state;
     int64_t most = call_wait_max(c);
     bool patient = a->until || a->idle >= 0;
     call_set_budget(c, a->tokens);
-    int r = check(a, err);
+    int r = check_output_args(a, err);
     if (r == 0)
         r = make_patterns(c, err);
     if (r == 0)
@@ -182,7 +180,7 @@ static int begin(nacre_call *c, nacre_error *err)
     if (o->waited_ms == 0 && !patient)
         return TOOL_DONE;
     r = begin_wait(c, err);
-    return r < 0 ? r : step(c, err);
+    return r < 0 ? r : output_step(c, err);
 }
 
 /* -- The answer ------------------------------------------------------------------------------- */
@@ -216,12 +214,12 @@ static int position_of(nacre_call *c, const nacre_record *record, nacre_position
         return excerpt_at(c->session, record, (uint64_t)oa->offset, ret, err);
     if (oa->tail >= 0)
         return excerpt_tail(c->session, record, (uint64_t)oa->tail, streams_of(oa), ret, err);
-    *ret = reading_position(c->session, &record->id);
+    *ret = view_position(c->session, &record->id);
     return 0;
 }
 
-static int show(nacre_call *c, struct answer *a, const nacre_record *record, size_t room,
-                nacre_error *err)
+static int show_output(nacre_call *c, struct answer *a, const nacre_record *record, size_t room,
+                       nacre_error *err)
 {
     const struct output_args *oa = c->args;
     const struct output *o = c->state;
@@ -237,6 +235,7 @@ static int show(nacre_call *c, struct answer *a, const nacre_record *record, siz
     if (!again)
         excerpt_note_other(a, &record->id, &before, &position, streams_of(oa));
     answer_run(a, record);
+    answer_limits(a, record);
     return answer_shows(a, &record->id, again ? NULL : &position, record->outcome != NACRE_RUNNING,
                         err);
 }
@@ -247,8 +246,8 @@ static int show_status(struct answer *a, const nacre_record *record, nacre_error
     char status[64];
     nacre_id_text id = nacre_id_short(&record->id);
     answer_run(a, record);
-    int r = answer_printf(a, err, "[shell %s \xe2\x80\x94 %s] not shown: the answer is full\n",
-                          id.s, nacre_status(record, status, sizeof status));
+    int r = answer_line(a, err, "[shell %s \xe2\x80\x94 %s] not shown: the answer is full", id.s,
+                        nacre_status(record, status, sizeof status));
     bool ended = record->outcome != NACRE_RUNNING;
     return r == 0 && ended ? answer_shows(a, &record->id, NULL, true, err) : r;
 }
@@ -257,24 +256,24 @@ static int answer_one(nacre_call *c, struct answer *a, size_t i, nacre_error *er
 {
     const struct output_args *oa = c->args;
     const struct output *o = c->state;
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
     size_t others = (o->count - i - 1) * STATUS_MAX, left = answer_room(a), notes = 0;
     if (oa->filter || oa->stream >= 0)
         notes = NOTES_MAX;
     size_t room = left - MIN(left, others + notes);
-    int r = nacre_get(c->session, &o->ids[i], &record, err);
+    int r = call_record(c, &o->ids[i], &record, err);
     if (r < 0)
         return r;
     note_wait(c, a, i, &record);
     if (i > 0 && room < NACRE_VIEW_BUDGET_MIN)
         r = show_status(a, &record, err);
     else
-        r = show(c, a, &record, MAX(room / (o->count - i), (size_t)NACRE_VIEW_BUDGET_MIN), err);
-    nacre_record_done(&record);
+        r = show_output(c, a, &record, MAX(room / (o->count - i), (size_t)NACRE_VIEW_BUDGET_MIN),
+                        err);
     return r;
 }
 
-static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+static int output_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct output *o = c->state;
     int r = 0;
@@ -284,13 +283,14 @@ static int answer(nacre_call *c, struct answer *a, nacre_error *err)
     return r;
 }
 
-static const nacre_id *subject(const nacre_call *c)
+static const nacre_id *output_subjects(const nacre_call *c, size_t *ret_count)
 {
     const struct output *o = c->state;
-    return o->count > 0 ? &o->ids[0] : NULL;
+    *ret_count = o->count;
+    return o->ids;
 }
 
-static void done(nacre_call *c)
+static void output_done(nacre_call *c)
 {
     struct output *o = c->state;
     follow_free(o->follow);
@@ -306,13 +306,13 @@ const struct tool tool_bash_output = {
         "Shows what a shell has printed since the last read, with its status. With wait, until or "
         "idle it waits first: prefer that to reading again and again. Reading takes nothing away: "
         "offset: 0 or tail shows it again.",
-    .args = args,
+    .args = output_args_table,
     .args_size = sizeof(struct output_args),
     .state_size = sizeof(struct output),
     .read_only = true,
-    .begin = begin,
-    .step = step,
-    .answer = answer,
-    .subject = subject,
-    .done = done,
+    .begin = output_begin,
+    .step = output_step,
+    .answer = output_answer,
+    .subjects = output_subjects,
+    .done = output_done,
 };

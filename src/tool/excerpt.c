@@ -1,15 +1,101 @@
 #include "tool/excerpt.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/defs.h"
+#include "base/clock.h"
 #include "base/err.h"
+#include "recall/pattern.h"
 #include "run/log.h"
-#include "shell/session.h"
+#include "session/session.h"
 
 #define CHUNK    ((size_t)64 * 1024)
 #define TAIL_MAX ((uint64_t)1024 * 1024)
+
+#define TIME_MS  1000 /* for one text */
+
+struct match {
+    const char *field;
+    bool spans;
+    struct watchdog dog;
+    struct pattern *pattern;
+};
+
+/* What is wrong with a pattern is said of the field that it came in. */
+static int blame(const char *field, int code, const nacre_error *error, nacre_error *err)
+{
+    return err_set(err, code, "%s: %.200s", field, error->msg);
+}
+
+/* A newline, or \n or \R. What else may match one (\s, a negated class) is meant for lines. */
+static bool has_newline(const char *pattern)
+{
+    for (const char *at = pattern; *at; at++) {
+        if (*at == '\n')
+            return true;
+        if (*at != '\\')
+            continue;
+        at++;
+        if (*at == 'n' || *at == 'R')
+            return true;
+        if (!*at)
+            break;
+    }
+    return false;
+}
+
+int match_new(const char *field, const char *pattern, bool may_span, struct match **ret,
+              nacre_error *err)
+{
+    nacre_error error = NACRE_ERROR_INIT;
+    struct match *m = calloc(1, sizeof *m);
+    if (!m)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    m->field = field;
+    m->dog.deadline_ns = INT64_MAX;
+    m->spans = may_span && has_newline(pattern);
+    int r = m->spans ? pattern_new_spanning(pattern, &m->dog, &m->pattern, &error)
+                     : pattern_new(pattern, false, false, &m->dog, &m->pattern, &error);
+    if (r < 0) {
+        match_free(m);
+        return blame(field, r, &error, err);
+    }
+    *ret = m;
+    return 0;
+}
+
+bool match_spans(const struct match *m)
+{
+    return m->spans;
+}
+
+void match_free(struct match *m)
+{
+    if (!m)
+        return;
+    pattern_free(m->pattern);
+    free(m);
+}
+
+int match_find(struct match *m, const char *text, size_t size, nacre_error *err)
+{
+    nacre_error error = NACRE_ERROR_INIT;
+    struct text lines = {.data = text, .size = size};
+    struct hit hit;
+    if (size == 0)
+        return 0;
+    m->dog.deadline_ns = clock_deadline(TIME_MS);
+    m->dog.verdict = 0;
+    m->dog.timed_out = 0;
+    pattern_begin(m->pattern, &lines);
+    int r = pattern_find(m->pattern, &lines, 0, &hit, &error);
+    if (r >= 0)
+        return r;
+    if (m->dog.timed_out)
+        err_set(&error, NACRE_ELIMIT, "the pattern takes too long; make it simpler");
+    return blame(m->field, NACRE_ELIMIT, &error, err);
+}
+
+/* -- Positions and lines ----------------------------------------------------------------------- */
 
 static uint64_t end_of(const nacre_record *record)
 {
@@ -31,7 +117,8 @@ int excerpt_at(nacre_session *session, const nacre_record *record, uint64_t offs
     for (uint64_t cursor = 0; cursor < position.offset;) {
         nacre_piece piece = {0};
         size_t want = (size_t)MIN((uint64_t)CHUNK, position.offset - cursor);
-        int64_t n = nacre_read(session, &record->id, &cursor, NACRE_BOTH, chunk, want, &piece, err);
+        int64_t n =
+            output_read(session, &record->id, &cursor, NACRE_BOTH, chunk, want, &piece, err);
         if (n < 0)
             return (int)n;
         for (int s = 0; piece.gap_bytes > 0 && s < 2; s++) {
@@ -75,7 +162,7 @@ static int find_starts(nacre_session *session, const nacre_record *record, unsig
         return err_set(err, NACRE_ENOMEM, "out of memory");
     while (cursor < end_of(record)) {
         nacre_piece piece = {0};
-        int64_t n = nacre_read(session, &record->id, &cursor, streams, chunk, CHUNK, &piece, err);
+        int64_t n = output_read(session, &record->id, &cursor, streams, chunk, CHUNK, &piece, err);
         if (n < 0)
             return (int)n;
         if (n == 0 || piece.offset >= end_of(record))
@@ -104,7 +191,7 @@ int excerpt_tail(nacre_session *session, const nacre_record *record, uint64_t li
 /* -- Filtering -------------------------------------------------------------------------------- */
 
 /* Lines of ours stay: the first, and what says that something was left out. */
-static bool is_ours(const char *text, const char *line)
+static bool is_our_line(const char *text, const char *line)
 {
     return line == text || strncmp(line, "Left out: ", 10) == 0 ||
            strncmp(line, "(no new output)", 15) == 0;
@@ -123,7 +210,7 @@ static int filter_lines(struct filtered *f, const char *text, struct match *filt
     for (const char *line = text; r == 0 && *line;) {
         const char *newline = strchr(line, '\n');
         size_t size = newline ? (size_t)(newline - line) : strlen(line);
-        bool ours = is_ours(text, line);
+        bool ours = is_our_line(text, line);
         int found = ours ? 1 : match_find(filter, line, size, err);
         if (found < 0)
             return found;
@@ -154,12 +241,13 @@ int excerpt_filter(struct answer *a, const nacre_record *record, nacre_position 
 {
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
-    struct filtered f = {0};
+    struct filtered f = {
+        .head = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX),
+        .body = BUF_UP_TO(2 * (size_t)NACRE_VIEW_BUDGET_MAX),
+    };
     size_t left = 0;
     options.bytes = NACRE_VIEW_BUDGET_MAX;
     options.streams = streams;
-    buf_init(&f.head, NACRE_VIEW_BUDGET_MAX);
-    buf_init(&f.body, 2 * (size_t)NACRE_VIEW_BUDGET_MAX);
     nacre_id_text id = nacre_id_short(&record->id);
     int r = view_news(a->session, record, position, &options, &text, NULL, err);
     if (r == 0)

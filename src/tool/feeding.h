@@ -1,21 +1,20 @@
-/* Text, the end of file and signals for a shell, as a part of a call: none of it keeps the host's
- * loop waiting. */
-#ifndef NACRE_TOOL_FEEDING_H
-#define NACRE_TOOL_FEEDING_H
+/* Text, the end of file and signals for a shell, as a part of a call: one word at a time, given up
+ * when nothing of it is taken for two seconds. */
+#pragma once
 
-#include <nacre/session.h>
+#include <nacre/backend.h>
 #include <nacre/tool.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "backend/feed.h"
+#include "backend/op.h"
 
 /* Zeroed = nothing was begun. */
 struct feeding {
-    struct feed feed;
-    bool open;
-    bool waits;         /* a word is under way */
+    nacre_op *op; /* of the word that is under way, or NULL */
+    nacre_id id;
+    bool signals;
     size_t size, taken; /* of the last text */
     int64_t patient_ns; /* until when nothing may be taken */
 };
@@ -34,6 +33,9 @@ int feeding_signal(struct feeding *f, nacre_call *c, const nacre_id *id, int sig
  * any case. NACRE_ETIMEOUT: the shell took nothing for two seconds, and is given up.
  */
 int feeding_step(struct feeding *f, nacre_call *c, nacre_error *err);
-void feeding_done(struct feeding *f);
 
-#endif
+/* What was not taken by then is never written. */
+static inline void feeding_done(struct feeding *f)
+{
+    op_end(&f->op);
+}

@@ -1,15 +1,14 @@
 #include "tool/follow.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
+#include "screen/escape.h"
+#include "session/session.h"
 #include "sys/fd.h"
 #include "tool/tool.h"
-#include "view/escape.h"
 
 #define CHUNK     ((size_t)64 * 1024)
 #define STEP_MAX  16                  /* chunks of one shell in one step: others want their turn */
@@ -156,7 +155,7 @@ static int64_t due_ns(const struct follow *f, const struct look *l)
 }
 
 /* A watch that is over is always readable. */
-static void leave(struct follow *f, struct look *l)
+static void stop_watching(struct follow *f, struct look *l)
 {
     l->satisfied = true;
     if (l->watched)
@@ -175,7 +174,7 @@ int follow_step(struct follow *f, nacre_error *err)
             return more;
         int64_t due = due_ns(f, l);
         if (!l->satisfied && due <= clock_mono_ns())
-            leave(f, l);
+            stop_watching(f, l);
         satisfied += l->satisfied;
         if (!l->satisfied)
             f->wake_ns = MIN(f->wake_ns, more ? 0 : due);
@@ -188,15 +187,16 @@ int follow_step(struct follow *f, nacre_error *err)
 static int open_look(struct follow *f, struct look *l, nacre_session *session, const nacre_id *id,
                      uint64_t offset, nacre_error *err)
 {
-    nacre_record record = NACRE_RECORD_INIT;
-    int r = nacre_get(session, id, &record, err);
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    int r = session_check_id(session, id, false, err);
+    if (r == 0)
+        r = session_record(session, id, HOME_LIGHT, &record, NULL, err);
     if (r < 0)
         return r;
     l->lingers = record.outcome != NACRE_RUNNING && record.tree == NACRE_TREE_ALIVE;
     l->heard_ns = clock_mono_ns();
-    nacre_record_done(&record);
     for (int s = 0; s < 2; s++)
-        buf_init(&l->windows[s].text, 2 * (LINE_MAX_ + CHUNK));
+        l->windows[s].text = BUF_UP_TO(2 * (LINE_MAX_ + CHUNK));
     r = nacre_watch_open(session, id, offset, &l->watch, err);
     if (r < 0 || f->epoll < 0)
         return r;
@@ -255,7 +255,7 @@ void follow_free(struct follow *f)
 
 int follow_fd(const struct follow *f)
 {
-    return f->count == 1 ? nacre_watch_fd(f->looks[0].watch) : f->epoll;
+    return f->count == 1 ? session_watch_fd(f->looks[0].watch) : f->epoll;
 }
 
 int64_t follow_wake_ns(const struct follow *f)

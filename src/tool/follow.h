@@ -1,13 +1,12 @@
 /* Waiting for one or several shells: for new output, a text in it, silence, or the end. */
-#ifndef NACRE_TOOL_FOLLOW_H
-#define NACRE_TOOL_FOLLOW_H
+#pragma once
 
 #include <nacre/session.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tool/match.h"
+#include "tool/excerpt.h"
 
 /* Bytes of a stream that a match may span; of a longer one the beginning may be forgotten. */
 #define FOLLOW_SPAN ((size_t)32 * 1024)
@@ -35,5 +34,3 @@ int64_t follow_wake_ns(const struct follow *f);
 
 /* Whether the text was seen in shell i. */
 bool follow_matched(const struct follow *f, size_t i);
-
-#endif

@@ -1,8 +1,9 @@
 /* kill_shell: ends a shell with everything it started. */
 #include <stddef.h>
 
+#include "backend/op.h"
 #include "base/err.h"
-#include "tool/ending.h"
+#include "session/session.h"
 #include "tool/tool.h"
 
 struct kill_args {
@@ -13,14 +14,13 @@ struct kill_args {
 
 struct kill {
     nacre_id id;
-    bool found;
-    struct ending ending;
+    nacre_op *op; /* NULL = there is no such shell */
 };
 
 #define GRACE_MAX (INT64_C(60) * 1000)
 
 /* clang-format off */
-static const struct arg args[] = {
+static const struct arg kill_args_table[] = {
     {"id", ARG_TEXT, offsetof(struct kill_args, id), .required = true, .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
      .help = "The id of the shell."},
@@ -33,7 +33,7 @@ static const struct arg args[] = {
 };
 /* clang-format on */
 
-static int begin(nacre_call *c, nacre_error *err)
+static int kill_begin(nacre_call *c, nacre_error *err)
 {
     const struct kill_args *a = c->args;
     struct kill *k = c->state;
@@ -49,22 +49,27 @@ static int begin(nacre_call *c, nacre_error *err)
         return TOOL_DONE;
     if (r < 0)
         return r;
-    k->found = true;
-    r = ending_begin(&k->ending, c->session, &k->id, &options, err);
-    return r == NACRE_ENOTFOUND ? TOOL_DONE : r == TOOL_WAIT ? ending_step(&k->ending, c, err) : r;
+    r = session_kill(c->session, &k->id, &options, &k->op, err);
+    return r == NACRE_ENOTFOUND ? TOOL_DONE : r < 0 ? r : call_step_op(c, k->op, err);
 }
 
-static int step(nacre_call *c, nacre_error *err)
+static int kill_step(nacre_call *c, nacre_error *err)
 {
     struct kill *k = c->state;
-    return ending_step(&k->ending, c, err);
+    return call_step_op(c, k->op, err);
+}
+
+/* Its keeper has heard of it, and goes on without us. */
+static bool was_alive(const struct kill *k)
+{
+    return k->op && ((const nacre_kill_result *)k->op->result)->was_alive;
 }
 
 /* Who asked to end it goes on having it ended; only nobody waits for the proof. */
-static int cancel(nacre_call *c, nacre_error *err)
+static int kill_cancel(nacre_call *c, nacre_error *err)
 {
     struct kill *k = c->state;
-    return ending_is_sure(&k->ending) ? TOOL_DONE : ending_step(&k->ending, c, err);
+    return was_alive(k) ? TOOL_DONE : call_step_op(c, k->op, err);
 }
 
 static const char *processes(int count)
@@ -72,37 +77,34 @@ static const char *processes(int count)
     return count == 1 ? "process" : "processes";
 }
 
-static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+static int kill_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct kill_args *ka = c->args;
     const struct kill *k = c->state;
-    nacre_record record = NACRE_RECORD_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
     char status[64];
-    if (!k->ending.was_alive)
-        return answer_printf(a, err,
-                             "no running background shell with id \"%.40s\" (already exited or "
-                             "unknown)\n",
-                             ka->id);
-    int r = nacre_get(c->session, &k->id, &record, err);
+    if (!was_alive(k))
+        return answer_line(a, err,
+                           "no running background shell with id \"%.40s\" (already exited or "
+                           "unknown)",
+                           ka->id);
+    int r = call_record(c, &k->id, &record, err);
     if (r < 0)
         return r;
-    r = answer_printf(a, err,
-                      "killed background shell %s: %d %s signalled, %d needed SIGKILL, %d "
-                      "survivors; its status is %s\n",
-                      nacre_id_short(&k->id).s, record.signalled, processes(record.signalled),
-                      record.force_killed, record.survivors,
-                      nacre_status(&record, status, sizeof status));
+    r = answer_line(a, err,
+                    "killed background shell %s: %d %s signalled, %d needed SIGKILL, %d "
+                    "survivors; its status is %s",
+                    nacre_id_short(&k->id).s, record.signalled, processes(record.signalled),
+                    record.force_killed, record.survivors,
+                    nacre_status(&record, status, sizeof status));
     answer_run(a, &record);
-    if (r == 0)
-        r = answer_shows(a, &k->id, NULL, true, err);
-    nacre_record_done(&record);
-    return r;
+    return r < 0 ? r : answer_shows(a, &k->id, NULL, true, err);
 }
 
-static void done(nacre_call *c)
+static void kill_done(nacre_call *c)
 {
     struct kill *k = c->state;
-    ending_done(&k->ending);
+    op_end(&k->op);
 }
 
 const struct tool tool_kill_shell = {
@@ -111,14 +113,14 @@ const struct tool tool_kill_shell = {
     .description = "Ends a background shell with its whole process tree: SIGTERM once to each "
                    "process, {grace}, then SIGKILL to what is left. Answers when nothing is left. "
                    "Its output stays readable.",
-    .args = args,
+    .args = kill_args_table,
     .args_size = sizeof(struct kill_args),
     .state_size = sizeof(struct kill),
     .destructive = true,
     .idempotent = true,
-    .begin = begin,
-    .step = step,
-    .answer = answer,
-    .cancel = cancel,
-    .done = done,
+    .begin = kill_begin,
+    .step = kill_step,
+    .answer = kill_answer,
+    .cancel = kill_cancel,
+    .done = kill_done,
 };

@@ -1,13 +1,10 @@
 /* list_shells: one line for each shell of the session. */
-#include <stddef.h>
-
 #include <nacre/registry.h>
 
 #include "base/clock.h"
-#include "base/defs.h"
 #include "base/err.h"
+#include "text/brief.h"
 #include "tool/tool.h"
-#include "view/brief.h"
 
 #define COLUMNS 120
 
@@ -20,7 +17,7 @@ enum { STATE_ALL, STATE_RUNNING, STATE_ENDED };
 static const char *const states[] = {"all", "running", "ended", NULL};
 
 /* clang-format off */
-static const struct arg args[] = {
+static const struct arg list_arg_table[] = {
     {"state", ARG_CHOICE, offsetof(struct list_args, state), .choices = states,
      .example = "\"running\"",
      .help = "Which: running also has those whose command has ended but left processes. "
@@ -29,12 +26,12 @@ static const struct arg args[] = {
 };
 /* clang-format on */
 
-static int begin(nacre_call *c UNUSED, nacre_error *err UNUSED)
+static int begin_list(nacre_call *c UNUSED, nacre_error *err UNUSED)
 {
     return TOOL_DONE;
 }
 
-struct listing {
+struct shell_listing {
     struct answer *answer;
     int state;
     int64_t now_ms;
@@ -42,12 +39,11 @@ struct listing {
     size_t left_out;
 };
 
-static int append(struct buf *line, const nacre_listed *listed, int64_t now_ms)
+static int append_shell(struct buf *line, const nacre_listed *listed, int64_t now_ms)
 {
     const nacre_record *record = listed->record;
     char status[64], age[AGE_TEXT], unread[BYTES_TEXT];
-    struct buf command cleanup_buf;
-    buf_init(&command, SIZE_MAX / 2);
+    struct buf command cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     int r = *record->name ? buf_printf(&command, "[%s] ", record->name) : 0;
     if (r == 0)
         r = buf_str(&command, record->command);
@@ -61,16 +57,15 @@ static int append(struct buf *line, const nacre_listed *listed, int64_t now_ms)
     return r == 0 ? buf_str(line, "\n") : r;
 }
 
-static int show(const nacre_listed *listed, void *userdata)
+static int show_shell(const nacre_listed *listed, void *userdata)
 {
-    struct listing *l = userdata;
+    struct shell_listing *l = userdata;
     const nacre_record *record = listed->record;
     bool over = record->outcome != NACRE_RUNNING && record->tree == NACRE_TREE_EMPTY;
-    struct buf line cleanup_buf;
-    buf_init(&line, SIZE_MAX / 2);
+    struct buf line cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     if (l->state == STATE_ENDED && !over)
         return 0;
-    if (append(&line, listed, l->now_ms) < 0)
+    if (append_shell(&line, listed, l->now_ms) < 0)
         return NACRE_ENOMEM;
     l->count++;
     if (line.len > answer_room(l->answer))
@@ -80,13 +75,14 @@ static int show(const nacre_listed *listed, void *userdata)
     return 0;
 }
 
-static int answer(nacre_call *c, struct answer *a, nacre_error *err)
+static int answer_list(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct list_args *la = c->args;
     nacre_list_options options = NACRE_LIST_OPTIONS_INIT;
-    struct listing l = {.answer = a, .state = la->state, .now_ms = clock_real_ns() / NS_PER_MS};
+    struct shell_listing l = {
+        .answer = a, .state = la->state, .now_ms = clock_real_ns() / NS_PER_MS};
     options.only_alive = la->state == STATE_RUNNING;
-    int r = nacre_list(c->session, &options, show, &l, err);
+    int r = nacre_list(c->session, &options, show_shell, &l, err);
     if (r == NACRE_ENOMEM)
         return err_set(err, r, "out of memory");
     if (r == 0 && l.count == 0)
@@ -102,10 +98,10 @@ const struct tool tool_list_shells = {
     .description = "Lists the background shells of this session, oldest first: status, id, age, "
                    "bytes of output not read yet, command. The list holds {listed}; older ended "
                    "ones leave it, and can still be read by their ids.",
-    .args = args,
+    .args = list_arg_table,
     .args_size = sizeof(struct list_args),
     .read_only = true,
     .idempotent = true,
-    .begin = begin,
-    .answer = answer,
+    .begin = begin_list,
+    .answer = answer_list,
 };

@@ -1,19 +1,19 @@
 /*
  * What the files of this layer share.
  *
- *   table.c    the tools, their schemas, the instructions
  *   args.c     arguments
- *   call.c     calls: begin, step, result, delivery, cancellation
+ *   call.c     calls: begin, step, result, delivery, cancellation; the table of tools; call.h for
+ *              servers
  *   answer.c   what an answer is made of; completions in front of it
  *   feeding.c  words to shells
  *   follow.c   waiting for shells
- *   match.c    regular expressions over output
- *   bash.c, bash_output.c, bash_input.c, kill_shell.c, list_shells.c, recall.c: one verb each
+ *   excerpt.c  parts of output, and regular expressions over it
+ *   bash.c, bash_output.c, bash_input.c, kill_shell.c, list_shells.c, recall_tool.c: one verb each
  */
-#ifndef NACRE_TOOL_TOOL_H
-#define NACRE_TOOL_TOOL_H
+#pragma once
 
 #include <jansson.h>
+#include <nacre/backend.h>
 #include <nacre/session.h>
 #include <nacre/tool.h>
 #include <stdbool.h>
@@ -34,7 +34,7 @@
 
 /*
  * One verb. begin and step return TOOL_DONE when the answer can be made, TOOL_WAIT when something
- * has to be waited for (call_wake() and call_fd say for what), or a code below 0: then the sentence
+ * has to be waited for (fd and wake_ns say for what), or a code below 0: then the sentence
  * of the error is the answer. answer writes it.
  */
 struct tool {
@@ -48,24 +48,35 @@ struct tool {
     bool destructive;
     bool idempotent;
     bool open_world;
+    bool begins; /* its subjects were started by the call */
     int (*begin)(nacre_call *c, nacre_error *err);
     int (*step)(nacre_call *c, nacre_error *err); /* NULL = begin says it all */
     int (*answer)(nacre_call *c, struct answer *a, nacre_error *err);
-    int (*cancel)(nacre_call *c, nacre_error *err);  /* as step; NULL = there is nothing to end */
-    const nacre_id *(*subject)(const nacre_call *c); /* whose progress is shown; may be NULL */
-    void (*done)(nacre_call *c);                     /* may be NULL */
+    int (*cancel)(nacre_call *c, nacre_error *err); /* as step; NULL = there is nothing to end */
+    /* The shells that the answer is about, which are looked at before it is made; the progress of
+     * the first is shown. May be NULL. */
+    const nacre_id *(*subjects)(const nacre_call *c, size_t *ret_count);
+    void (*done)(nacre_call *c); /* may be NULL */
 };
 
 struct nacre_call {
     nacre_session *session;
     const struct tool *tool;
-    json_t *object; /* what the arguments borrow from */
+    json_t *object; /* what the arguments borrow from, or NULL */
     void *args;     /* the tool's own structure, and its state */
     void *state;
     bool progress;
     size_t budget; /* bytes of text */
 
-    enum { CALL_WAITS, CALL_ENDS, CALL_FINISHED } phase; /* ENDS = cancelled, not over yet */
+    enum {
+        CALL_WAITS,
+        CALL_LOOKS, /* the answer can be made when what is known of its shells is up to date */
+        CALL_ENDS,  /* cancelled, not over yet */
+        CALL_FINISHED
+    } phase;
+    size_t looked; /* subjects */
+    nacre_op *look;
+    bool fresh; /* there is nothing to look at: the verb knows how its shells are */
     bool cancelled;
     bool delivered;
     int fd;          /* to poll, or -1; borrowed from the state */
@@ -73,7 +84,8 @@ struct nacre_call {
     int64_t began_ns;
 
     struct answer answer;
-    char *result;
+    json_t *result;
+    char *text; /* of the result, once somebody wanted it */
     char *told; /* the last progress */
 };
 
@@ -92,7 +104,12 @@ int64_t call_wait_max(const nacre_call *c);
 /* The budget for what the model asked for; tokens below 0 = it did not. */
 void call_set_budget(nacre_call *c, int64_t tokens);
 
+/* Steps an operation that the call waits for: TOOL_DONE, TOOL_WAIT or the code. */
+int call_step_op(nacre_call *c, nacre_op *op, nacre_error *err);
+
+/* What is known of a shell now, if the session may read it. */
+int call_record(const nacre_call *c, const nacre_id *id, nacre_record *ret_record,
+                nacre_error *err);
+
 /* The shell whose id begins so. NACRE_ENOTFOUND in the words of a tool. */
 int call_find(const nacre_call *c, const char *id, nacre_id *ret_id, nacre_error *err);
-
-#endif

@@ -1,0 +1,190 @@
+/*
+ * The child enters its fence before anybody asks for it: by the time of the go nothing of that is
+ * left to do. What it cannot enter, or finds open, it does not run in.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/defs.h"
+#include "keeper/keeper.h"
+#include "run/rundir.h"
+#include "sys/fd.h"
+#include "sys/filter.h"
+#include "sys/landlock.h"
+#include "sys/privilege.h"
+#include "sys/sock.h"
+#include "sys/syscalls.h"
+
+#define ENTER_MS 5000 /* a machine that is this busy may try again */
+
+bool enter_is_needed(const struct keeper *k)
+{
+    return k->fd[FD_FENCE_RECORD] >= 0;
+}
+
+/* -- In the stand-in -------------------------------------------------------------------------- */
+
+/* What it says when it is inside, with the listener of its filter; or what it could not do. */
+struct entered {
+    int32_t step;
+    int32_t error;
+};
+
+/* Rights over the others come with the first one, so it is joined first. */
+static int join_spaces(const struct standin *s)
+{
+    static const struct {
+        enum keeper_fd fd;
+        int kind;
+    } spaces[] = {{FD_FENCE_USER, CLONE_NEWUSER},
+                  {FD_FENCE_NETWORK, CLONE_NEWNET},
+                  {FD_FENCE_IPC, CLONE_NEWIPC},
+                  {FD_FENCE_MOUNT, CLONE_NEWNS}};
+    for (size_t i = 0; i < ARRAY_SIZE(spaces); i++)
+        if (s->fd[spaces[i].fd] >= 0 && setns(s->fd[spaces[i].fd], spaces[i].kind) < 0)
+            return -errno;
+    return 0;
+}
+
+static bool is_same_space(int fd, const char *path)
+{
+    struct stat ours, theirs;
+    return fd < 0 || (fstat(fd, &theirs) == 0 && stat(path, &ours) == 0 &&
+                      ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev);
+}
+
+/* By trying: a file in a directory of the user's that lies outside, a socket of a kind that is not
+ * let through, and what the system says of where we are. */
+static int try_the_fence(const struct keeper *k, const struct standin *s)
+{
+    const struct fence *fence = &k->session.fence;
+    if (fence->head->canary) {
+        const char *path = fence_string(fence, fence->head->canary);
+        cleanup_close int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+        if (fd >= 0 || (errno != EROFS && errno != EACCES))
+            return fd >= 0 ? -ENOTRECOVERABLE : -errno;
+    }
+    cleanup_close int packet = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+    if (packet >= 0 || !is_same_space(s->fd[FD_FENCE_NETWORK], "/proc/self/ns/net") ||
+        !is_same_space(s->fd[FD_FENCE_MOUNT], "/proc/self/ns/mnt"))
+        return -ENOTRECOVERABLE;
+    return 0;
+}
+
+/* What the keeper needs of here: in this order. */
+enum entered_fd { ENTERED_CONNECTS, ENTERED_LISTENERS, ENTERED_FDS };
+
+static int enter_step(const struct keeper *k, const struct standin *s, struct entered *word,
+                      int ret_fds[ENTERED_FDS])
+{
+    word->step = FENCE_STEP_JOIN;
+    int r = join_spaces(s);
+    if (r < 0)
+        return r;
+    word->step = FENCE_STEP_PRIVILEGES;
+    r = privilege_give_up();
+    if (r < 0)
+        return r;
+    word->step = FENCE_STEP_LANDLOCK;
+    r = landlock_enter(s->fd[FD_FENCE_RULES]);
+    if (r < 0)
+        return r;
+    word->step = FENCE_STEP_CANARY;
+    r = try_the_fence(k, s);
+    if (r < 0)
+        return r;
+    word->step = FENCE_STEP_FILTER;
+    ret_fds[ENTERED_LISTENERS] = listeners_open();
+    if (ret_fds[ENTERED_LISTENERS] < 0)
+        return ret_fds[ENTERED_LISTENERS];
+    ret_fds[ENTERED_CONNECTS] = filter_enter();
+    if (ret_fds[ENTERED_CONNECTS] < 0)
+        return ret_fds[ENTERED_CONNECTS];
+    word->step = FENCE_STEP_NONE;
+    return 0;
+}
+
+/* To change who one is takes the wish for a signal at the keeper's death away. */
+void enter_fence(const struct keeper *k, const struct standin *s)
+{
+    struct entered word;
+    int fds[ENTERED_FDS] = {-EBADF, -EBADF};
+    int r = enter_step(k, s, &word, fds);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (getppid() != k->st.keeper_pid)
+        sys_exit(127);
+    word.error = -r;
+    sock_send(s->fd[FD_FENCE_WORD], &word, sizeof word, fds, r == 0 ? ENTERED_FDS : 0, 0);
+    if (r < 0)
+        sys_exit(127);
+    for (int i = 0; i < ENTERED_FDS; i++)
+        close_fd(&fds[i]);
+}
+
+/* -- In the keeper ---------------------------------------------------------------------------- */
+
+/* Where the shell leaves the file that its run directory cannot take. */
+static void name_room(const struct keeper *k, char *ret_name, size_t size)
+{
+    snprintf(ret_name, size, FENCE_RUN "/%s", nacre_id_format(&k->st.id).s);
+}
+
+int enter_room(const struct keeper *k)
+{
+    char name[NACRE_ID_DIGITS + 16];
+    name_room(k, name, sizeof name);
+    return fd_open_dir_at(k->fd[FD_FENCE_PLACE], name);
+}
+
+void enter_leave(const struct keeper *k)
+{
+    char name[NACRE_ID_DIGITS + 16];
+    name_room(k, name, sizeof name);
+    if (enter_is_needed(k))
+        run_remove_place(k->fd[FD_FENCE_PLACE], name);
+}
+
+int enter_open(struct keeper *k)
+{
+    char name[NACRE_ID_DIGITS + 16];
+    int pair[2];
+    name_room(k, name, sizeof name);
+    if (enter_is_needed(k) && mkdirat(k->fd[FD_FENCE_PLACE], name, 0700) < 0)
+        return -errno;
+    int r = enter_is_needed(k) ? sock_pair(pair) : 0;
+    if (r < 0 || !enter_is_needed(k))
+        return r;
+    k->fd[FD_FENCE_HEARD] = pair[0];
+    k->fd[FD_FENCE_WORD] = pair[1];
+    return 0;
+}
+
+int enter_await(struct keeper *k, enum fence_step *ret_step)
+{
+    struct entered word = {.step = FENCE_STEP_JOIN};
+    *ret_step = FENCE_STEP_NONE;
+    if (!enter_is_needed(k))
+        return 0;
+    struct pollfd poller = {.fd = k->fd[FD_FENCE_HEARD], .events = POLLIN};
+    close_fd(&k->fd[FD_FENCE_WORD]);
+    int fds[ENTERED_FDS] = {-EBADF, -EBADF};
+    ssize_t n = RETRY(poll(&poller, 1, ENTER_MS)) <= 0
+                    ? -ETIMEDOUT
+                    : sock_recv(poller.fd, &word, sizeof word, fds, ENTERED_FDS, MSG_DONTWAIT);
+    close_fd(&k->fd[FD_FENCE_HEARD]);
+    k->fd[FD_CONNECTS] = fds[ENTERED_CONNECTS];
+    k->fd[FD_LISTENERS] = fds[ENTERED_LISTENERS];
+    if (n == sizeof word && word.step == FENCE_STEP_NONE && k->fd[FD_LISTENERS] >= 0) {
+        loop_watch(k, FD_CONNECTS);
+        return 0;
+    }
+    *ret_step = (enum fence_step)word.step;
+    return n < 0 ? (int)n : n == 0 || word.error == 0 ? -ECHILD : -word.error;
+}

@@ -1,0 +1,192 @@
+/*
+ * Whose a Unix socket is that somebody inside wants to talk to: those of who listens inside are
+ * theirs, and no other. A path says nothing of that, since a socket of the host's in the workspace
+ * can be moved and linked from inside; so the kernel is asked who listens, and which file that is.
+ * It answers for one network namespace, that of the socket which asks: the child makes one inside.
+ * Where that is the host's, a process inside has to hold what listens.
+ */
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/defs.h"
+#include "keeper/keeper.h"
+#include "sys/fd.h"
+
+#define DIAG_ROOM 16384
+#define ANSWER_MS 1000
+
+/* Who holds a socket. */
+struct holder_search {
+    char link[48];   /* what /proc calls it */
+    int mounts;      /* those of the fence */
+    int descriptors; /* of who is looked at */
+};
+
+int listeners_open(void)
+{
+    struct timeval moment = {.tv_sec = ANSWER_MS / 1000};
+    int fd = fd_lift_consume(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment);
+    return fd;
+}
+
+/* -- Names ------------------------------------------------------------------------------------ */
+
+static long field_behind(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    return at ? fd_parse_number(at + strlen(word) + strspn(at + strlen(word), " \t")) : -1;
+}
+
+struct device_search {
+    long mount; /* its number */
+    uint32_t device;
+};
+
+/* A line of mountinfo: id parent major:minor ... */
+static int note_device(char *line, void *userdata)
+{
+    struct device_search *s = userdata;
+    const char *parent = strchr(line, ' '), *major = parent ? strchr(parent + 1, ' ') : NULL;
+    const char *minor = major ? strchr(major, ':') : NULL;
+    if (!minor || fd_parse_number(line) != s->mount)
+        return 0;
+    s->device = (uint32_t)fd_parse_number(major + 1) << 20 | (uint32_t)fd_parse_number(minor + 1);
+    return 1;
+}
+
+/* The number of a file system as the kernel has it, which what stat() says is not everywhere: it is
+ * in the list of mounts. */
+static int device_of(int fd, pid_t pid, uint32_t *ret_device)
+{
+    char path[48], text[512];
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    ssize_t n = fd_slurp_at(AT_FDCWD, path, text, sizeof text);
+    struct device_search s = {.mount = n > 0 ? field_behind(text, "mnt_id:") : -1};
+    snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
+    int r = s.mount < 0 ? -ENOENT : fd_each_line_in(path, note_device, &s);
+    *ret_device = s.device;
+    return r > 0 ? 0 : r < 0 ? r : -ENOENT;
+}
+
+int listeners_name(int fd, pid_t pid, struct socket_name *ret_name)
+{
+    struct stat st;
+    *ret_name = (struct socket_name){0};
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (!S_ISSOCK(st.st_mode))
+        return -ECONNREFUSED;
+    ret_name->inode = (uint32_t)st.st_ino;
+    return device_of(fd, pid, &ret_name->device);
+}
+
+/* -- Asking ----------------------------------------------------------------------------------- */
+
+static bool is_name(const struct socket_name *name, const struct rtattr *a)
+{
+    if (a->rta_type == UNIX_DIAG_VFS && name->size == 0) {
+        const struct unix_diag_vfs *file = RTA_DATA(a);
+        return file->udiag_vfs_ino == name->inode && file->udiag_vfs_dev == name->device;
+    }
+    return a->rta_type == UNIX_DIAG_NAME && name->size > 0 && RTA_PAYLOAD(a) == name->size &&
+           memcmp(RTA_DATA(a), name->abstract, name->size) == 0;
+}
+
+/* The number of the socket that has this name, or 0. */
+static uint32_t socket_named(const struct nlmsghdr *message, const struct socket_name *name)
+{
+    const struct unix_diag_msg *one = NLMSG_DATA(message);
+    const struct rtattr *a = (const void *)(one + 1);
+    size_t left = message->nlmsg_len - NLMSG_LENGTH(sizeof *one);
+    for (; RTA_OK(a, left); a = RTA_NEXT(a, left))
+        if (is_name(name, a))
+            return one->udiag_ino;
+    return 0;
+}
+
+static int ask_who_listens(int diag)
+{
+    struct {
+        struct nlmsghdr head;
+        struct unix_diag_req body;
+    } question = {.head = {.nlmsg_len = sizeof question,
+                           .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                           .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+                  .body = {.sdiag_family = AF_UNIX,
+                           .udiag_states = 1u << TCP_LISTEN,
+                           .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS}};
+    return send(diag, &question, sizeof question, 0) < 0 ? -errno : 0;
+}
+
+/* All of the answer is read, so that none is left for the next question. */
+int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socket)
+{
+    _Alignas(struct nlmsghdr) static char room[DIAG_ROOM];
+    int r = diag < 0 ? -EBADF : ask_who_listens(diag);
+    bool done = r < 0;
+    *ret_socket = 0;
+    while (!done) {
+        ssize_t n = RETRY(recv(diag, room, sizeof room, 0));
+        if (n <= 0)
+            return n < 0 ? -errno : -EPROTO;
+        const struct nlmsghdr *m = (const void *)room;
+        for (size_t left = (size_t)n; !done && NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
+            done = m->nlmsg_type == NLMSG_DONE || m->nlmsg_type == NLMSG_ERROR;
+            if (m->nlmsg_type == NLMSG_ERROR)
+                r = -EOPNOTSUPP;
+            if (!done && *ret_socket == 0)
+                *ret_socket = socket_named(m, name);
+        }
+    }
+    return r < 0 ? r : *ret_socket ? 0 : -ENOENT;
+}
+
+/* -- Who is inside ---------------------------------------------------------------------------- */
+
+/* By its mounts: what was born in the fence cannot leave them but for others of its own. */
+bool listeners_is_inside(int mounts, const char *pid)
+{
+    char path[64];
+    struct stat ours, theirs;
+    snprintf(path, sizeof path, "/proc/%.20s/ns/mnt", pid);
+    return fstat(mounts, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
+           ours.st_dev == theirs.st_dev;
+}
+
+static int look_at_descriptor(const char *name, void *userdata)
+{
+    struct holder_search *s = userdata;
+    char target[64];
+    ssize_t n = readlinkat(s->descriptors, name, target, sizeof target - 1);
+    return n > 0 && (target[n] = '\0', strcmp(target, s->link) == 0);
+}
+
+static int look_at_process(const char *pid, void *userdata)
+{
+    struct holder_search *s = userdata;
+    char path[64];
+    if (fd_parse_number(pid) <= 0 || !listeners_is_inside(s->mounts, pid))
+        return 0;
+    snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
+    cleanup_close int fd = s->descriptors = fd_open_dir_at(AT_FDCWD, path);
+    return fd < 0 ? 0 : MAX(fd_walk(fd, look_at_descriptor, s), 0);
+}
+
+bool listeners_is_held_inside(int mounts, uint32_t socket)
+{
+    struct holder_search s = {.mounts = mounts};
+    cleanup_close int proc = fd_open_dir_at(AT_FDCWD, "/proc");
+    snprintf(s.link, sizeof s.link, "socket:[%u]", socket);
+    return proc >= 0 && fd_walk(proc, look_at_process, &s) > 0;
+}

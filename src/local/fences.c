@@ -1,0 +1,488 @@
+#include "local/fences.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+#include "base/hold.h"
+#include "home/keeper_line.h"
+#include "run/rundir.h"
+#include "sys/fd.h"
+#include "sys/fsize.h"
+#include "sys/sock.h"
+#include "sys/spawn.h"
+
+#define PROGRAM     "nacre-fence"
+#define PLACES_NAME "fence" /* in the home; a directory of each session is in it */
+
+static int slot_of(enum wire_fence_fds which)
+{
+    return __builtin_ctz(which);
+}
+
+void fences_init(struct fences *f, const struct fence_wish *wish)
+{
+    *f = (struct fences){.wish = *wish, .place_fd = -EBADF};
+    pthread_mutex_init(&f->lock, NULL);
+}
+
+static void free_fence(struct made_fence *fence)
+{
+    gate_let_go(&fence->gate);
+    (void)gate_is_gone(&fence->gate);
+    for (size_t i = 0; i < ARRAY_SIZE(fence->fd); i++)
+        close_fd(&fence->fd[i]);
+    fence_plan_done(&fence->plan);
+    free(fence);
+}
+
+/* -- The session's place ---------------------------------------------------------------------- */
+
+/* Nobody holds it: neither its session nor a keeper. */
+static void remove_unused(int places, const char *name)
+{
+    cleanup_close int fd = fd_open_dir_at(places, name);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        run_remove_place(places, name);
+}
+
+static int collect_place(const char *name, void *userdata)
+{
+    remove_unused(*(const int *)userdata, name);
+    return 0;
+}
+
+static int open_places(const char *home, bool make)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%.4000s/" PLACES_NAME, home);
+    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    return fd_open_dir_at(AT_FDCWD, path);
+}
+
+void fences_collect(const char *home)
+{
+    cleanup_close int places = open_places(home, false);
+    if (places >= 0)
+        fd_walk(places, collect_place, (void *)&places);
+}
+
+static int make_directories(int place)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } directories[] = {{FENCE_TMP, 01777}, {FENCE_VAR_TMP, 01777}, {FENCE_RUN, 0700}};
+    for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
+        if (mkdirat(place, directories[i].name, 0700) < 0 && errno != EEXIST)
+            return -errno;
+        cleanup_close int fd = fd_open_dir_at(place, directories[i].name);
+        if (fd < 0 || fchmod(fd, directories[i].mode) < 0)
+            return fd < 0 ? fd : -errno;
+    }
+    return 0;
+}
+
+void fences_name_place(const char *home, const nacre_id *session, char ret_path[4096])
+{
+    snprintf(ret_path, 4096, "%.4000s/" PLACES_NAME "/%s", home, nacre_id_format(session).s);
+}
+
+/* With the lock. It is locked before it has a name that others look for. */
+static int make_private_place(struct fences *f, const char *home, const nacre_id *session)
+{
+    nacre_id_text name = nacre_id_format(session);
+    fences_collect(home);
+    cleanup_close int places = open_places(home, true);
+    if (places < 0)
+        return places;
+    if (mkdirat(places, name.s, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    cleanup_close int place = fd_open_dir_at(places, name.s);
+    if (place < 0)
+        return place;
+    int r = flock(place, LOCK_SH | LOCK_NB) < 0 ? -errno : make_directories(place);
+    if (r < 0 && r != -EWOULDBLOCK)
+        run_remove_place(places, name.s); /* nobody else knows of it */
+    if (r < 0)
+        return r;
+    fences_name_place(home, session, f->place);
+    f->place_fd = TAKE_FD(place);
+    return 0;
+}
+
+/* With the lock. */
+static int need_place(struct fences *f, nacre_home *home, nacre_error *err)
+{
+    const char *path;
+    int r = home_path(home, &path, NULL, err);
+    if (r < 0)
+        return r;
+    f->wish.home = path;
+    int e = f->place[0] ? 0 : make_private_place(f, path, &home->options.session);
+    /* Somebody who collects may have had it in his hands. */
+    if (e == -EWOULDBLOCK || e == -ENOENT)
+        e = make_private_place(f, path, &home->options.session);
+    f->wish.place = f->place;
+    return e < 0 ? err_sys(err, NACRE_ESTART, -e, "sandbox",
+                           "cannot make the private directory of the sandbox in %.120s", path)
+                 : 0;
+}
+
+/* Keepers hold the same description, and with it the lock. */
+void fences_let_go(struct fences *f)
+{
+    close_fd(&f->place_fd);
+}
+
+bool fences_are_left(const struct fences *f)
+{
+    cleanup_close int fd = f->place[0] ? fd_open_dir_at(AT_FDCWD, f->place) : -EBADF;
+    return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+void fences_done(struct fences *f, bool forked)
+{
+    for (size_t i = 0; i < f->count; i++)
+        free_fence(f->list[i]);
+    close_fd(&f->place_fd);
+    char *slash = strrchr(f->place, '/');
+    if (!forked && slash) {
+        *slash = '\0';
+        cleanup_close int places = fd_open_dir_at(AT_FDCWD, f->place);
+        if (places >= 0)
+            remove_unused(places, slash + 1);
+    }
+    pthread_mutex_destroy(&f->lock);
+}
+
+/* -- Composing -------------------------------------------------------------------------------- */
+
+/* A call may want less than its session, never more. */
+static int choose_mode(const struct fences *f, const nacre_command *command,
+                       enum fence_mode *ret_mode, nacre_error *err)
+{
+    *ret_mode = f->wish.mode;
+    if (!command->sandbox || !*command->sandbox)
+        return 0;
+    int wanted = fence_mode_of(command->sandbox);
+    if (wanted < 0)
+        return err_set(err, NACRE_EINVAL,
+                       "the sandbox \"%.40s\" is unknown; it is read-only or workspace-write",
+                       command->sandbox);
+    bool narrower = wanted == FENCE_READ_ONLY || wanted == (int)f->wish.mode ||
+                    (wanted == FENCE_WORKSPACE_WRITE && f->wish.mode == FENCE_OFF);
+    if (!narrower)
+        return err_set(err, NACRE_EPERM,
+                       "the sandbox of this session is %s; a call may only narrow it. Its user "
+                       "widens it by sandbox=%s in the configuration",
+                       fence_mode_name(f->wish.mode), command->sandbox);
+    *ret_mode = (enum fence_mode)wanted;
+    return 0;
+}
+
+static int hold_record(struct made_fence *fence)
+{
+    FSIZE_SHELTER();
+    cleanup_close int fd = fd_lift_consume(memfd_create("fence", MFD_CLOEXEC));
+    int r = fd < 0 ? -errno : fd_write_all(fd, fence->plan.record.data, fence->plan.record.len);
+    if (r == 0)
+        fence->fd[slot_of(FENCE_FD_RECORD)] = TAKE_FD(fd);
+    return r;
+}
+
+static void path_of_fd(int fd, char *ret_path, size_t size)
+{
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t n = fd < 0 ? -1 : readlink(link, ret_path, size - 1);
+    ret_path[MAX(n, 0)] = '\0';
+}
+
+/* With the lock. */
+static int compose_fence(struct fences *f, enum fence_mode mode, int keeper_fd,
+                         struct made_fence **ret_fence, nacre_error *err)
+{
+    char keeper[4096];
+    struct made_fence *fence = f->count < FENCES_MAX ? calloc(1, sizeof *fence) : NULL;
+    if (!fence)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    *fence = (struct made_fence){.mode = mode};
+    for (size_t i = 0; i < ARRAY_SIZE(fence->fd); i++)
+        fence->fd[i] = -EBADF;
+    fence->gate = (struct gate)GATE_NONE;
+    path_of_fd(keeper_fd, keeper, sizeof keeper);
+    struct fence_wish wish = f->wish;
+    wish.mode = mode;
+    wish.keeper = keeper;
+    int r = fence_plan_make(&wish, &fence->plan, err);
+    int e = r < 0 ? 0 : hold_record(fence);
+    if (e < 0)
+        r = err_sys(err, NACRE_ELIMIT, -e, "sandbox", "cannot hold what the sandbox is made of");
+    if (r < 0) {
+        free_fence(fence);
+        return r;
+    }
+    *ret_fence = f->list[f->count++] = fence;
+    return 0;
+}
+
+int fences_want(struct fences *f, nacre_home *home, const nacre_command *command, int keeper_fd,
+                struct made_fence **ret_fence, nacre_error *err)
+{
+    enum fence_mode mode;
+    *ret_fence = NULL;
+    int r = choose_mode(f, command, &mode, err);
+    if (r < 0 || mode == FENCE_OFF)
+        return r;
+    HOLD(&f->lock);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->list[i]->mode == mode) {
+            *ret_fence = f->list[i];
+            return 0;
+        }
+    r = need_place(f, home, err);
+    return r < 0 ? r : compose_fence(f, mode, keeper_fd, ret_fence, err);
+}
+
+const char *fences_words(const struct made_fence *fence)
+{
+    const struct fence_head *head = (const void *)fence->plan.record.data;
+    return fence->plan.record.data + head->words;
+}
+
+bool fences_of_words(struct fences *f, const char *words, struct fence *ret_record)
+{
+    HOLD(&f->lock);
+    for (size_t i = 0; i < f->count; i++) {
+        const struct buf *record = &f->list[i]->plan.record;
+        if (strcmp(fences_words(f->list[i]), words) == 0)
+            return fence_check(record->data, record->len, ret_record) == 0;
+    }
+    return false;
+}
+
+/* -- Making ----------------------------------------------------------------------------------- */
+
+static int open_builder(int keeper_fd)
+{
+    char path[4096 + sizeof PROGRAM];
+    path_of_fd(keeper_fd, path, 4096);
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return -ENOENT;
+    memcpy(slash + 1, PROGRAM, sizeof PROGRAM);
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    return fd < 0 ? -errno : fd_lift_consume(fd);
+}
+
+int fences_begin(struct fences *f UNUSED, const struct made_fence *fence, int keeper_fd,
+                 int *ret_sock, nacre_error *err)
+{
+    struct wire_fence order = {.head = keeper_line_head(WIRE_FENCE), .fds = FENCE_FD_RECORD};
+    char *argv[] = {(char *)PROGRAM, NULL}, *env[] = {NULL};
+    int pair[2] = {-EBADF, -EBADF};
+    cleanup_close int program = open_builder(keeper_fd);
+    int r = program < 0 ? program : sock_pair(pair);
+    if (r == 0)
+        r = spawn_orphan(program, pair[1], argv, env);
+    close_fd(&pair[1]);
+    if (r == 0)
+        r = sock_send(pair[0], &order, sizeof order, &fence->fd[slot_of(FENCE_FD_RECORD)], 1, 0);
+    if (r < 0) {
+        close_fd(&pair[0]);
+        return err_sys(err, NACRE_ESTART, -r, "sandbox",
+                       "cannot execute " PROGRAM ", which lies beside nacre-keeper");
+    }
+    *ret_sock = pair[0];
+    return 0;
+}
+
+/* Two starts may have had it made at once: the first one counts. */
+static void take_made(struct fences *f, struct made_fence *fence, const struct wire_fenced *word,
+                      int *fds)
+{
+    size_t next = 0;
+    HOLD(&f->lock);
+    for (unsigned i = 0; i < FENCE_FDS; i++) {
+        if (!(word->fds & 1u << i))
+            continue;
+        if (fence->made)
+            close_fd(&fds[next++]);
+        else
+            fence->fd[i] = fds[next++];
+    }
+    fence->landlock = word->landlock;
+    fence->port = word->port;
+    fence->made = true;
+}
+
+/* Ours is closed when the gate has it: else who waits to be let in would wait for ever when the
+ * gate is gone. */
+int fences_open_gate(struct fences *f, struct made_fence *fence, const struct gate_order *order,
+                     int *ret_fd, nacre_error *err)
+{
+    int *listen = &fence->fd[slot_of(FENCE_FD_GATE)];
+    *ret_fd = -1;
+    HOLD(&f->lock);
+    if (fence->gate_open || !fence->plan.hosts)
+        return 1;
+    int r = 0;
+    if (fence->gate.sock < 0) {
+        struct gate_order whole = *order;
+        whole.listen = *listen;
+        whole.rules = fence->plan.hosts;
+        r = gate_begin(&whole, &fence->gate, err);
+        close_fd(listen);
+    }
+    if (r == 0)
+        r = gate_hear_ready(&fence->gate, err);
+    fence->gate_open = r > 0;
+    *ret_fd = fence->gate.sock;
+    return r;
+}
+
+/* Tools agree on no one name; those who know none go nowhere. What has no scheme is set as it is.
+ */
+static const struct proxy_variable {
+    const char *name, *scheme;
+} proxy_variables[] = {
+    {"HTTP_PROXY", "http"},
+    {"HTTPS_PROXY", "http"},
+    {"http_proxy", "http"},
+    {"https_proxy", "http"},
+    {"ALL_PROXY", "socks5h"},
+    {"all_proxy", "socks5h"},
+    {"NO_PROXY=localhost,127.0.0.1,::1", NULL},
+    {"no_proxy=localhost,127.0.0.1,::1", NULL},
+    {"NODE_USE_ENV_PROXY=1", NULL},
+};
+
+void fences_free_variables(char **list)
+{
+    for (char **p = list; p && *p; p++)
+        free(*p);
+    free(list);
+}
+
+char **fences_variables(const struct made_fence *fence, const nacre_id *run)
+{
+    size_t count = 0, room = ARRAY_SIZE(proxy_variables) + 1;
+    while (fence->plan.variables[count])
+        count++;
+    char **list = calloc(count + room, sizeof *list);
+    bool whole = list != NULL;
+    for (size_t i = 0; whole && i < count; i++)
+        whole = (list[i] = strdup(fence->plan.variables[i])) != NULL;
+    for (size_t i = 0; whole && fence->port && i < ARRAY_SIZE(proxy_variables); i++) {
+        const struct proxy_variable *v = &proxy_variables[i];
+        char text[128];
+        if (v->scheme)
+            snprintf(text, sizeof text, "%s=%s://%s:x@127.0.0.1:%u", v->name, v->scheme,
+                     nacre_id_format(run).s, (unsigned)fence->port);
+        else
+            snprintf(text, sizeof text, "%s", v->name);
+        whole = (list[count + i] = strdup(text)) != NULL;
+    }
+    if (!whole)
+        fences_free_variables(list);
+    return whole ? list : NULL;
+}
+
+static const char *place_of(const struct made_fence *fence, const struct wire_fenced *word)
+{
+    struct fence record;
+    bool named = word->step == FENCE_STEP_OPEN || word->step == FENCE_STEP_PLACE ||
+                 word->step == FENCE_STEP_LANDLOCK;
+    if (!named || fence_check(fence->plan.record.data, fence->plan.record.len, &record) < 0 ||
+        word->place >= record.head->count)
+        return "";
+    return fence_string(&record, fence_places(&record)[word->place].path);
+}
+
+int fences_hear(struct fences *f, struct made_fence *fence, int sock, nacre_error *err)
+{
+    struct wire_fenced word;
+    int fds[FENCE_FDS];
+    ssize_t n = sock_recv(sock, &word, sizeof word, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
+    if (n == -EAGAIN)
+        return 0;
+    if (n != sizeof word || word.head.type != WIRE_FENCED || word.head.format != RUN_FORMAT)
+        return err_sys(err, NACRE_ESTART, n < 0 ? (int)-n : EPROTO, "sandbox",
+                       PROGRAM
+                       " ended, or does not belong to this library; check the installation");
+    if (word.error)
+        return fences_failed((enum fence_step)word.step, word.error, place_of(fence, &word), err);
+    take_made(f, fence, &word, fds);
+    return 1;
+}
+
+int fences_tell(const struct fences *f, const struct made_fence *fence, int sock)
+{
+    struct wire_fence word = {.head = keeper_line_head(WIRE_FENCE)};
+    int fds[FENCE_FDS];
+    size_t count = 0;
+    for (unsigned i = 0; i < FENCE_FDS; i++) {
+        enum wire_fence_fds which = 1u << i;
+        int fd = which == FENCE_FD_PLACE ? f->place_fd : fence->fd[i];
+        if (fd < 0 || which == FENCE_FD_GATE)
+            continue;
+        word.fds |= which;
+        fds[count++] = fd;
+    }
+    return sock_send(sock, &word, sizeof word, fds, count, 0);
+}
+
+/* -- Failures --------------------------------------------------------------------------------- */
+
+static const char *const property_words[FENCE_P_COUNT] = {
+    [FENCE_P_NONE] = "the sandbox",
+    [FENCE_P_FILES] = "files outside the workspace stay as they are",
+    [FENCE_P_HIDDEN] = "secrets are hidden",
+    [FENCE_P_PROTECTED] = "protected files stay as they are",
+    [FENCE_P_NETWORK] = "there is no network",
+    [FENCE_P_SOCKETS] = "no Unix socket of the host is reached",
+    [FENCE_P_PROCESSES] = "other processes are neither signalled nor read",
+    [FENCE_P_PRIVILEGE] = "nothing gains rights",
+};
+
+static const char *remedy_of(enum fence_step step, int error)
+{
+    switch (step) {
+    case FENCE_STEP_USER_NS:
+        return error == ENOSPC ? "allow user namespaces: sysctl user.max_user_namespaces=10000"
+                               : "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 "
+                                 "(Debian); in Docker, a seccomp profile that allows unshare and "
+                                 "mount";
+    case FENCE_STEP_MAPS:
+    case FENCE_STEP_MOUNT_NS:
+    case FENCE_STEP_LOOPBACK:
+    case FENCE_STEP_NETWORK_NS:
+        return "AppArmor may forbid it: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or "
+               "a "
+               "profile for nacre-fence with \"userns,\"";
+    case FENCE_STEP_READ_ONLY:
+        return error == ENOSYS ? "it needs Linux 5.12 or newer"
+                               : "in Docker, a seccomp profile that allows mounting";
+    case FENCE_STEP_LANDLOCK:
+        return "it needs Linux 6.12 or newer with Landlock (lsm=landlock on its command line)";
+    case FENCE_STEP_FILTER:
+        return "it needs seccomp with listeners (Linux 5.5 or newer)";
+    default:
+        return "\"nacre doctor\" shows what this machine allows";
+    }
+}
+
+int fences_failed(enum fence_step step, int error, const char *place, nacre_error *err)
+{
+    return err_sys(err, NACRE_ESTART, error, "sandbox",
+                   "no sandbox, so nothing was started: cannot %s%s%.60s, by which %s; %s",
+                   fence_step_words(step), *place ? " " : "", place,
+                   property_words[fence_step_property(step)], remedy_of(step, error));
+}

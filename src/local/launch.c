@@ -1,0 +1,482 @@
+#include "local/launch.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/grow.h"
+#include "base/hold.h"
+#include "local/fences.h"
+#include "local/find_keeper.h"
+#include "run/wire.h"
+#include "sys/cgroup.h"
+#include "sys/fd.h"
+#include "sys/host.h"
+#include "sys/sock.h"
+#include "sys/spawn.h"
+#include "sys/syscalls.h"
+
+#define COPIES_MAX \
+    32 /* the kernel links what a copy may share with all before it: forks get slow */
+
+struct launcher {
+    pthread_mutex_t lock;
+    unsigned home;
+    nacre_id session;
+    nacre_tier tier;
+    struct keeper_files files;
+    int line[2]; /* the session's: keepers hold the first end, we the second */
+    int pidfd;   /* ours */
+    char cgroup_parent[CGROUP_PATH_MAX];
+    int spaces_fd; /* see namespaces() */
+    pid_t spaces_thread;
+    bool have_warm;
+    struct launched warm;
+    int *leaving; /* sockets of those that were dismissed, and have not gone yet */
+    size_t leaving_count;
+    size_t leaving_cap;
+    pid_t *adopted; /* keepers that became our children */
+    size_t adopted_count;
+    size_t adopted_cap;
+};
+
+/* The directory of this thread's namespaces, kept open for the thread that asked last. */
+static int namespaces(struct launcher *l)
+{
+    pid_t thread = gettid();
+    if (l->spaces_fd >= 0 && l->spaces_thread == thread)
+        return l->spaces_fd;
+    close_fd(&l->spaces_fd);
+    int fd = open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    l->spaces_fd = fd_lift_consume(fd);
+    l->spaces_thread = thread;
+    return l->spaces_fd;
+}
+
+static void who_asks(struct identity *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->uid = getuid();
+    ret->euid = geteuid();
+    ret->gid = getgid();
+    ret->egid = getegid();
+    ret->group_count = getgroups(ARRAY_SIZE(ret->groups), ret->groups);
+    ret->no_new_privs = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
+    ret->seccomp = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
+    struct __user_cap_header_struct version = {.version = _LINUX_CAPABILITY_VERSION_3};
+    syscall(SYS_capget, &version, ret->capabilities);
+}
+
+static void where_it_stands(struct launcher *l, struct standpoint *ret)
+{
+    static const char *const names[] = {"mnt", "net", "user", "pid_for_children"};
+    struct stat st;
+    memset(ret, 0, sizeof *ret);
+    sched_getaffinity(0, sizeof ret->affinity, (cpu_set_t *)ret->affinity);
+    ret->root = stat("/", &st) == 0 ? st.st_ino : 0;
+    HOLD(&l->lock);
+    int spaces = namespaces(l);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (readlinkat(spaces, names[i], ret->spaces[i], sizeof ret->spaces[i]) < 0) {
+            /* The thread it was opened for is gone, and another has its number. */
+            close_fd(&l->spaces_fd);
+            ret->spaces[i][0] = '?';
+        }
+}
+
+int launcher_new(const nacre_id *session, const char *keeper, nacre_tier tier,
+                 struct launcher **ret_launcher, nacre_error *err)
+{
+    struct launcher *l = calloc(1, sizeof *l);
+    if (!l)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    pthread_mutex_init(&l->lock, NULL);
+    l->session = *session;
+    l->tier = tier;
+    l->files = (struct keeper_files){-EBADF, -EBADF};
+    l->line[0] = l->line[1] = -EBADF;
+    l->pidfd = -EBADF;
+    l->spaces_fd = -EBADF;
+    int r = find_keeper(keeper, &l->files, err);
+    if (r == 0) {
+        int e = sock_pair(l->line);
+        if (e < 0)
+            r = err_sys(err, NACRE_ELIMIT, -e, "line",
+                        "cannot open the session's line to its keepers");
+    }
+    if (r < 0) {
+        launcher_free(l);
+        return r;
+    }
+    int pidfd = fd_lift_consume(sys_pidfd_open(getpid()));
+    if (pidfd >= 0)
+        l->pidfd = pidfd;
+    if (l->tier == NACRE_TIER_CGROUP && cgroup_own(l->cgroup_parent, sizeof l->cgroup_parent) < 0)
+        l->cgroup_parent[0] = '\0';
+    *ret_launcher = l;
+    return 0;
+}
+
+void launched_drop(struct launched *launched)
+{
+    close_fd(&launched->sock);
+    close_fd(&launched->word);
+    close_fd(&launched->next);
+}
+
+void launcher_set_home(struct launcher *l, unsigned moves)
+{
+    HOLD(&l->lock);
+    l->home = moves;
+}
+
+static unsigned launcher_home(struct launcher *l)
+{
+    HOLD(&l->lock);
+    return l->home;
+}
+
+int launcher_program(const struct launcher *l)
+{
+    return l->files.keeper_fd;
+}
+
+void launcher_fill_gate_order(const struct launcher *l, struct gate_order *order)
+{
+    order->line = l->line[0];
+    order->owner = l->pidfd;
+}
+
+static int say_hello(struct launcher *l, const struct launched *launched, int runs_fd,
+                     const struct fences *fences)
+{
+    struct wire_hello hello = {
+        .head = {.type = WIRE_HELLO, .format = RUN_FORMAT},
+        .session = l->session,
+        .tier = l->tier,
+        .host_pid = getpid(),
+    };
+    memcpy(hello.cgroup_parent, l->cgroup_parent, sizeof hello.cgroup_parent);
+    int fds[4] = {runs_fd, l->line[0]};
+    size_t count = 2;
+    if (l->files.text_fd >= 0) {
+        hello.fds |= WIRE_FD_TEXT;
+        fds[count++] = l->files.text_fd;
+    }
+    if (l->pidfd >= 0) {
+        hello.fds |= WIRE_FD_OWNER;
+        fds[count++] = l->pidfd;
+    }
+    if (launched->fence)
+        hello.fds |= WIRE_FD_FENCE;
+    int r = sock_send(launched->sock, &hello, sizeof hello, fds, count, 0);
+    return r == 0 && launched->fence ? fences_tell(fences, launched->fence, launched->sock) : r;
+}
+
+/* A keeper inside another shell carries that shell's mark, so that it ends with it: as an argument
+ * too, since nobody sees the environment of one that is not dumpable. */
+static int execute(const struct launcher *l, int sock)
+{
+    char mark[64];
+    const char *outer = getenv("NACRE_ID");
+    char *argv[] = {(char *)"nacre-keeper", NULL, NULL};
+    char *env[] = {NULL, NULL};
+    if (outer && strlen(outer) == NACRE_ID_DIGITS) {
+        snprintf(mark, sizeof mark, "NACRE_ID=%s", outer);
+        argv[1] = env[0] = mark;
+    }
+    return spawn_orphan(l->files.keeper_fd, sock, argv, env);
+}
+
+int launcher_take_new(struct launcher *l, int runs_fd, const struct fences *fences,
+                      const struct made_fence *fence, struct launched *ret_launched,
+                      nacre_error *err)
+{
+    struct launched launched = LAUNCHED_NONE;
+    int pair[2];
+    launched.fence = fence;
+    launched.home = launcher_home(l);
+    who_asks(&launched.identity);
+    where_it_stands(l, &launched.place);
+    int r = sock_pair(pair);
+    if (r < 0)
+        return err_sys(err, NACRE_ELIMIT, -r, "keeper", "cannot open a socket for a keeper");
+    launched.sock = pair[0];
+    r = execute(l, pair[1]);
+    close(pair[1]);
+    if (r == 0)
+        r = say_hello(l, &launched, runs_fd, fences);
+    if (r < 0) {
+        launched_drop(&launched);
+        return err_sys(err, NACRE_EBACKEND, -r, "keeper", "cannot execute nacre-keeper");
+    }
+    *ret_launched = launched;
+    return 0;
+}
+
+/* A keeper may be ready again after its first run. */
+static void adopt(struct launcher *l, pid_t pid)
+{
+    for (size_t i = 0; i < l->adopted_count; i++)
+        if (l->adopted[i] == pid)
+            return;
+    if (GROW(l->adopted, l->adopted_count, l->adopted_cap) < 0)
+        return;
+    l->adopted[l->adopted_count++] = pid;
+}
+
+/* With the lock. */
+static void note_ready(struct launcher *l, const struct wire_ready *ready, ssize_t size)
+{
+    if (size != sizeof *ready || ready->head.type != WIRE_READY || !ready->child_of_host)
+        return;
+    adopt(l, ready->pid);
+}
+
+/* One that was stopped could not even go. */
+void launcher_dismiss(struct launcher *l, struct launched *launched)
+{
+    const struct proc_ref *awake = launched->keeper.pid > 0 ? &launched->keeper : &launched->maker;
+    if (launched->sock >= 0 && awake->pid > 0)
+        proc_kill(awake, SIGCONT);
+    HOLD(&l->lock);
+    /* Without memory for it, it goes all the same, only unheard of. */
+    if (launched->sock >= 0 && GROW(l->leaving, l->leaving_count, l->leaving_cap) == 0) {
+        shutdown(launched->sock, SHUT_WR);
+        l->leaving[l->leaving_count++] = TAKE_FD(launched->sock);
+    }
+    launched_drop(launched);
+}
+
+/* With the lock. */
+static bool is_gone(struct launcher *l, int *sock)
+{
+    struct wire_ready ready;
+    ssize_t n;
+    while ((n = sock_recv(*sock, &ready, sizeof ready, NULL, 0, MSG_DONTWAIT)) > 0 ||
+           n == -EMSGSIZE)
+        note_ready(l, &ready, n);
+    if (n != -EAGAIN)
+        close_fd(sock);
+    return n != -EAGAIN;
+}
+
+size_t launcher_dismissed(struct launcher *l, int *ret_fd)
+{
+    size_t left = 0;
+    HOLD(&l->lock);
+    for (size_t i = 0; i < l->leaving_count; i++)
+        if (!is_gone(l, &l->leaving[i]))
+            l->leaving[left++] = l->leaving[i];
+    l->leaving_count = left;
+    *ret_fd = left > 0 ? l->leaving[0] : -1;
+    return left;
+}
+
+static ssize_t receive_ready(struct launched *launched, struct wire_ready *ret_ready)
+{
+    int fds[2] = {-EBADF, -EBADF};
+    ssize_t n =
+        sock_recv(launched->sock, ret_ready, sizeof *ret_ready, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
+    launched->word = fds[0];
+    launched->next = fds[1];
+    return n;
+}
+
+/* One that was executed has no maker and must not hear this: what it leaves unread would come
+ * before its last word. */
+void launched_hurry(const struct launched *launched)
+{
+    struct wire_head word = {.type = WIRE_HURRY, .format = RUN_FORMAT};
+    if (launched->maker.pid > 0)
+        sock_send(launched->sock, &word, sizeof word, NULL, 0, MSG_DONTWAIT);
+}
+
+/* Whoever may stop a keeper may stop it before it made the next one; to wake one that is awake does
+ * no harm. */
+void launched_wake_maker(const struct launched *launched)
+{
+    if (launched->maker.pid > 0)
+        proc_kill(&launched->maker, SIGCONT);
+}
+
+/* A keeper that did not come with this library. What version it says it is can be read only if it
+ * speaks the same format. */
+static int other_build(const struct wire_ready *ready, ssize_t size, nacre_error *err)
+{
+    uint32_t v = ready->head.format == RUN_FORMAT && size == sizeof *ready ? ready->version : 0;
+    char version[32] = "of an unknown version";
+    if (v != 0)
+        snprintf(version, sizeof version, "%u.%u.%u", v >> 16, v >> 8 & 255, v & 255);
+    return err_set(err, NACRE_EBACKEND,
+                   "nacre-keeper (%s, format %u) and this library (" NACRE_VERSION
+                   ", format %d) are not of one build; install the two together, and restart what "
+                   "still runs",
+                   version, ready->head.format, RUN_FORMAT);
+}
+
+/* Whether a READY is what a keeper of this build would send. One that did not understand the hello
+ * says so; one that is ready sends its descriptors. */
+static bool is_of_this_build(const struct wire_ready *ready, ssize_t size,
+                             const struct launched *launched)
+{
+    return ready->head.format == RUN_FORMAT && size == sizeof *ready && ready->error != EPROTO &&
+           ready->error != EMSGSIZE && (ready->error || launched->next != -EBADF);
+}
+
+int launcher_hear_ready(struct launcher *l, struct launched *launched, nacre_error *err)
+{
+    struct wire_ready ready = {0};
+    ssize_t got = receive_ready(launched, &ready);
+    if (got == -EAGAIN)
+        return 0;
+    /* One of another format may say more than we can take; its head is enough to tell. */
+    bool heard = got == -EMSGSIZE || got >= (ssize_t)sizeof ready.head;
+    if (!heard || ready.head.type != WIRE_READY)
+        return err_set(err, NACRE_EBACKEND,
+                       "nacre-keeper did not get ready: it ended, or is not the one that belongs "
+                       "to this library; check the installation");
+    if (!is_of_this_build(&ready, got, launched))
+        return other_build(&ready, got, err);
+    pthread_mutex_lock(&l->lock);
+    note_ready(l, &ready, got);
+    pthread_mutex_unlock(&l->lock);
+    launched->id = ready.id;
+    launched->copies = ready.copies;
+    launched->error = ready.error;
+    launched->keeper = (struct proc_ref){.pid = ready.pid, .start = ready.start};
+    if (ready.error && ready.step)
+        return fences_failed((enum fence_step)ready.step, ready.error, "", err);
+    if (ready.error)
+        return err_sys(err,
+                       ready.error == EMFILE || ready.error == ENFILE ? NACRE_ELIMIT : NACRE_EIO,
+                       ready.error, "prepare", "the keeper cannot prepare a run directory");
+    if (launched->word < 0)
+        return err_sys(err, NACRE_ELIMIT, EMFILE, "keeper", "no descriptor left for a start");
+    fd_set_nonblock(launched->word);
+    return 1;
+}
+
+static bool take_warm(struct launcher *l, struct launched *ret_launched)
+{
+    HOLD(&l->lock);
+    bool have = l->have_warm;
+    if (have)
+        *ret_launched = l->warm;
+    l->have_warm = false;
+    return have;
+}
+
+static bool has_warm_of(struct launcher *l, const struct made_fence *fence)
+{
+    HOLD(&l->lock);
+    return l->have_warm && l->warm.fence == fence;
+}
+
+/* One of another fence stays: most commands of a session want the same. */
+bool launcher_take_warm(struct launcher *l, const struct made_fence *fence,
+                        struct launched *ret_launched)
+{
+    struct identity now;
+    if (!has_warm_of(l, fence) || !take_warm(l, ret_launched))
+        return false;
+    who_asks(&now);
+    bool same = memcmp(&now, &ret_launched->identity, sizeof now) == 0 &&
+                ret_launched->home == launcher_home(l);
+    if (!same)
+        launcher_dismiss(l, ret_launched);
+    return same;
+}
+
+bool launcher_is_here(struct launcher *l, const struct launched *launched)
+{
+    struct standpoint now;
+    where_it_stands(l, &now);
+    return memcmp(&now, &launched->place, sizeof now) == 0;
+}
+
+int launcher_line(const struct launcher *l)
+{
+    return l->line[1];
+}
+
+bool launcher_wants_warm(struct launcher *l, const struct launched *launched)
+{
+    HOLD(&l->lock);
+    return !l->have_warm && l->line[1] >= 0 && launched->next >= 0 && launched->copies < COPIES_MAX;
+}
+
+void launcher_keep(struct launcher *l, struct launched *of)
+{
+    struct launched successor = {.sock = TAKE_FD(of->next),
+                                 .word = -EBADF,
+                                 .next = -EBADF,
+                                 .maker = of->keeper,
+                                 .home = of->home,
+                                 .fence = of->fence,
+                                 .identity = of->identity,
+                                 .place = of->place};
+    pthread_mutex_lock(&l->lock);
+    bool room = !l->have_warm && l->line[1] >= 0;
+    if (room) {
+        l->warm = successor;
+        l->have_warm = true;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (!room)
+        launched_drop(&successor);
+}
+
+size_t launcher_reap(struct launcher *l)
+{
+    size_t left = 0;
+    HOLD(&l->lock);
+    for (size_t i = 0; i < l->adopted_count; i++) {
+        int status;
+        if (waitpid(l->adopted[i], &status, WNOHANG | __WALL) == 0)
+            l->adopted[left++] = l->adopted[i];
+    }
+    l->adopted_count = left;
+    return left;
+}
+
+void launcher_end_session(struct launcher *l)
+{
+    struct launched warm;
+    if (take_warm(l, &warm))
+        launcher_dismiss(l, &warm);
+    HOLD(&l->lock);
+    close_fd(&l->line[1]);
+}
+
+void launcher_free(struct launcher *l)
+{
+    if (!l)
+        return;
+    if (l->have_warm)
+        launched_drop(&l->warm);
+    close_fd(&l->line[0]);
+    close_fd(&l->line[1]);
+    close_fd(&l->pidfd);
+    close_fd(&l->spaces_fd);
+    close_fd(&l->files.keeper_fd);
+    close_fd(&l->files.text_fd);
+    for (size_t i = 0; i < l->leaving_count; i++)
+        close_fd(&l->leaving[i]);
+    free(l->leaving);
+    free(l->adopted);
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}

@@ -1,0 +1,13 @@
+/* Whether a process belongs to a run. */
+#pragma once
+
+#include <nacre/id.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Whether pid descends from the keeper of a run, is in its leaf, or carries its mark. Also if that
+ * cannot be told, since it is gone or in another pid namespace: it is asked about somebody who says
+ * to be elsewhere.
+ */
+bool inside_of(const nacre_id *run, pid_t keeper, pid_t pid);

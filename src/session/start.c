@@ -1,0 +1,299 @@
+/*
+ * Starting shells: a place for what runs in the background, taken before the start, so that never
+ * more run than there are places. What is written about a shell is written while it runs already.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backend/op.h"
+#include "base/clock.h"
+#include "base/defs.h"
+#include "base/err.h"
+#include "config/limits.h"
+#include "session/session.h"
+
+#define SHOWN_MAX 16
+#define PLACE_MS  2  /* between two looks at places that may become free */
+#define ROOM      16 /* shells that are remembered without a look */
+
+/* -- Places ----------------------------------------------------------------------------------- */
+
+static bool has_place(const struct shell *shell, const void *argument UNUSED)
+{
+    return shell->background && shell->life == SHELL_RUNNING && !shell->foreign;
+}
+
+static int no_place(nacre_session *s, size_t places, nacre_error *err)
+{
+    struct shell running[SHOWN_MAX];
+    char ids[SHOWN_MAX * 10 + 8] = "";
+    size_t count = registry_select(s->registry, has_place, NULL, running, SHOWN_MAX);
+    size_t len = 0;
+    for (size_t i = 0; i < MIN(count, (size_t)SHOWN_MAX); i++)
+        len += (size_t)snprintf(ids + len, sizeof ids - len, "%s%s", i ? ", " : "",
+                                nacre_id_short(&running[i].id).s);
+    if (count > SHOWN_MAX)
+        snprintf(ids + len, sizeof ids - len, ", ...");
+    return err_set(err, NACRE_ELIMIT,
+                   "%zu background shells are running, which is the limit: %s; kill one of them or "
+                   "wait for its end",
+                   places, ids);
+}
+
+/* -- One start -------------------------------------------------------------------------------- */
+
+/* What was started in the foreground and ended unseen must not fill the registry. */
+static void make_room(nacre_session *s)
+{
+    size_t count = registry_count(s->registry);
+    pthread_mutex_lock(&s->lock);
+    bool crowded = count >= MAX(s->crowded, (size_t)ROOM);
+    if (crowded)
+        s->crowded = count * 2;
+    pthread_mutex_unlock(&s->lock);
+    if (!crowded)
+        return;
+    ends_look_at_all(s);
+    count = registry_count(s->registry);
+    pthread_mutex_lock(&s->lock);
+    s->crowded = count * 2;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void note_started(nacre_session *s, const nacre_command *command, const nacre_id *id,
+                         bool reserved)
+{
+    struct shell shell = {
+        .id = *id,
+        .background = command->background,
+        .awaited = command->background,
+        .kept = command->lifetime == NACRE_LIFE_KEEP,
+        .looked_ms = clock_mono_ns() / NS_PER_MS,
+        .started_ns = clock_real_ns(),
+    };
+    make_room(s);
+    registry_add(s->registry, &shell, reserved);
+    audit_start(s->audit, id, command);
+    if (command->background) {
+        ends_shelve(s, id);
+        completion_set_bell(s);
+    }
+}
+
+/* -- The operation ---------------------------------------------------------------------------- */
+
+enum start_stage {
+    START_NAMED,   /* who has the name is found out */
+    START_PLACED,  /* a place is taken */
+    START_ASKED,   /* the backend is asked */
+    START_AWAITED, /* and at work */
+};
+
+struct session_start_op {
+    nacre_op op;
+    nacre_session *session;
+    nacre_command command; /* with all limits that are in force */
+    enum start_stage stage;
+    struct naming *naming; /* NULL = it has no name */
+    bool reserved;         /* a place */
+    bool over;
+    nacre_op *inner;
+    struct session_started result;
+};
+
+/* Something else that runs under the name is what is wanted. */
+static int join_running(struct session_start_op *o, const nacre_id *id, nacre_error *err)
+{
+    o->result.joined = true;
+    o->result.started.id = *id;
+    int r = home_watch(o->session->home, id, 0, &o->result.started.watch, err);
+    return r < 0 ? r : 1;
+}
+
+static int find_name(struct session_start_op *o, nacre_error *err)
+{
+    bool joined = false;
+    nacre_id id;
+    int r = o->naming ? naming_step(o->naming, &o->op, &joined, &id, err) : 1;
+    if (r > 0 && joined)
+        return join_running(o, &id, err);
+    if (r > 0)
+        o->stage = o->command.background ? START_PLACED : START_ASKED;
+    return MIN(r, 0);
+}
+
+/* If all are taken, those who have them are looked at: one may have ended unheard. What is being
+ * swept or started will have a place, or give it back, in a moment. */
+static int find_place(struct session_start_op *o, nacre_error *err)
+{
+    nacre_session *s = o->session;
+    size_t places = (size_t)session_setting(s, NACRE_SETTING_SHELLS);
+    ends_hear(s);
+    o->reserved = registry_reserve(s->registry, places) == 0;
+    size_t unclear = o->reserved ? 0 : ends_look_at_all(s) + registry_reserved(s->registry);
+    o->reserved = o->reserved || registry_reserve(s->registry, places) == 0;
+    o->op.fd = -1;
+    o->op.wake_ns = clock_deadline(PLACE_MS);
+    if (o->reserved)
+        o->stage = START_ASKED;
+    return o->reserved || unclear > 0 ? 0 : no_place(s, places, err);
+}
+
+/* What runs elsewhere is held by nobody here. */
+static int refuse_elsewhere(const nacre_session *s, const nacre_command *command, nacre_error *err)
+{
+    bool wanted = command->sandbox ||
+                  nacre_settings_number(s->settings, NACRE_SETTING_SANDBOX) != NACRE_SANDBOX_OFF;
+    if (!wanted || s->self == s->keepers.self)
+        return 0;
+    return err_sys(err, NACRE_ESTART, EOPNOTSUPP, "sandbox",
+                   "nothing was started: the backend \"%s\" runs commands where no sandbox of this "
+                   "session holds them; set sandbox=off if whoever runs them has one",
+                   s->ops.name);
+}
+
+static int begin_start(struct session_start_op *o, nacre_error *err)
+{
+    nacre_session *s = o->session;
+    int r = refuse_elsewhere(s, &o->command, err);
+    if (r < 0)
+        return r;
+    o->stage = START_AWAITED;
+    return s->ops.start(s->self, &o->command, &o->inner, err);
+}
+
+static int await_start(struct session_start_op *o, nacre_error *err)
+{
+    int r = op_step_inner(&o->op, o->inner, err);
+    if (r <= 0)
+        return r;
+    nacre_started *started = o->inner->result;
+    o->result.started = (nacre_started){started->id, TAKE_PTR(started->watch)};
+    note_started(o->session, &o->command, &o->result.started.id, o->reserved);
+    o->reserved = false;
+    if (o->result.started.watch)
+        return 1;
+    nacre_error why;
+    int watched =
+        home_watch(o->session->home, &o->result.started.id, 0, &o->result.started.watch, &why);
+    return watched < 0 ? err_set(err, watched,
+                                 "shell %s was started and runs, but cannot be watched (%.120s); "
+                                 "ask for it by its id, or kill it",
+                                 nacre_id_short(&o->result.started.id).s, why.msg)
+                       : 1;
+}
+
+/* A start that is over is one that a close has to wait for no longer. */
+static void finish_start(struct session_start_op *o, bool started)
+{
+    nacre_session *s = o->session;
+    o->over = true;
+    pthread_mutex_lock(&s->lock);
+    s->starting--;
+    s->started = s->started || started;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int step_session_start(nacre_op *op, nacre_error *err)
+{
+    static int (*const stages[])(struct session_start_op *, nacre_error *) = {
+        [START_NAMED] = find_name,
+        [START_PLACED] = find_place,
+        [START_ASKED] = begin_start,
+        [START_AWAITED] = await_start,
+    };
+    struct session_start_op *o = (struct session_start_op *)op;
+    nacre_error spare;
+    enum start_stage stage;
+    int r;
+    err = err ? err : &spare;
+    do {
+        stage = o->stage;
+        r = stages[stage](o, err);
+    } while (r == 0 && o->stage != stage);
+    if (r < 0)
+        audit_denial(o->session->audit, &o->command, err);
+    if (r != 0)
+        finish_start(o, r > 0);
+    return r;
+}
+
+static void end_session_start(nacre_op *op)
+{
+    struct session_start_op *o = (struct session_start_op *)op;
+    op_end(&o->inner);
+    if (o->reserved)
+        registry_unreserve(o->session->registry);
+    naming_free(o->naming);
+    nacre_watch_close(o->result.started.watch);
+    if (!o->over)
+        finish_start(o, false);
+    free(o);
+}
+
+static void know_home(nacre_session *s)
+{
+    const char *home;
+    if (s->audit && nacre_session_home(s, &home, NULL, NULL) == 0)
+        audit_set_home(s->audit, home);
+}
+
+static int begin_starting(nacre_session *s, nacre_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    bool closing = s->closing;
+    if (!closing)
+        s->starting++;
+    pthread_mutex_unlock(&s->lock);
+    return closing
+               ? err_set(err, NACRE_ECLOSED, "the session is being closed; nothing starts in it")
+               : 0;
+}
+
+int session_start(nacre_session *s, const nacre_command *command, nacre_op **ret_op,
+                  nacre_error *err)
+{
+    int r = session_check(s, err);
+    if (r < 0)
+        return r;
+    if (!command || command->size != sizeof *command)
+        return err_set(err, NACRE_EINVAL, "the command must start from NACRE_COMMAND_INIT");
+    r = begin_starting(s, err);
+    if (r < 0)
+        return r;
+    know_home(s);
+    struct session_start_op *o = calloc(1, sizeof *o);
+    if (!o) {
+        finish_start(&(struct session_start_op){.session = s}, false);
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    }
+    *o = (struct session_start_op){
+        .op = OP_INIT(step_session_start, end_session_start), .session = s, .command = *command};
+    o->op.result = &o->result;
+    r = limits_narrow(s->settings, &command->limits, &o->command.limits, err);
+    if (r == 0 && command->name && *command->name)
+        r = naming_new(s, &o->command, &o->naming, err);
+    if (r < 0)
+        end_session_start(&o->op);
+    else
+        *ret_op = &o->op;
+    return r;
+}
+
+int nacre_start(nacre_session *session, const nacre_command *command, nacre_id *ret_id,
+                nacre_watch **ret_watch, nacre_error *reterr)
+{
+    cleanup_op nacre_op *op = NULL;
+    int r = session_start(session, command, &op, reterr);
+    if (r < 0)
+        return r;
+    r = op_wait(op, -1, reterr);
+    struct session_started *started = op->result;
+    *ret_id = started->started.id;
+    if (r < 0)
+        return r;
+    if (ret_watch)
+        *ret_watch = TAKE_PTR(started->started.watch);
+    return started->joined;
+}

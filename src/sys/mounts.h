@@ -1,0 +1,28 @@
+/*
+ * Mounts as descriptors: a tree is copied, changed while nobody sees it, and then put somewhere.
+ * Functions return >= 0 or -errno.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* What a mount can be forbidden. */
+#define MOUNTS_READ_ONLY (1ULL << 0)
+#define MOUNTS_NO_DEVICE (1ULL << 2)
+
+/* A copy of the mount that shows path, nobody's yet; with everything that is mounted below it, or
+ * alone. A last link is followed. */
+int mounts_copy(int dirfd, const char *path, int everything);
+
+/* A new file system in memory: "tmpfs" or "devpts", with options such as "mode=755,size=64m". */
+int mounts_new(const char *type, const char *options);
+
+/* Sets and clears attributes of a mount, or of a tree of them. */
+int mounts_change(int fd, uint64_t set, uint64_t clear, int everything);
+int mounts_change_at(const char *path, uint64_t set, uint64_t clear, int everything);
+
+/* Puts a copy over path, which exists. */
+int mounts_put(int fd, int dirfd, const char *path);
+
+/* What is mounted from now on is seen by nobody else. */
+int mounts_make_private(void);

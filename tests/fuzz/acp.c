@@ -7,8 +7,8 @@
 #include <jansson.h>
 #include <nacre/nacre.h>
 
-#include "acp/params.h"
-#include "acp/tail.h"
+#include "acp/client_params.h"
+#include "acp/client_tail.h"
 
 static nacre_session *session;
 static nacre_acp_host *host;
@@ -52,7 +52,7 @@ static void try_params(const char *data, size_t size)
     MUST(r == 0 ? create.session && create.argv[0] == create.command && *create.command
                 : fault.code == RPC_INVALID_PARAMS && fault.text[0]);
     if (r == 0)
-        acp_create_is_line(&create);
+        acp_create_is_shell_text(&create);
     acp_create_done(&create);
     MUST(acp_target_read(params, &target, &fault) == 0 || fault.code == RPC_INVALID_PARAMS);
     json_decref(params);
@@ -69,14 +69,13 @@ static void try_tail(const char *data, size_t size)
     struct acp_tail tail;
     if (size < 2)
         return;
-    struct buf text cleanup_buf, quote cleanup_buf;
+    struct buf text cleanup_buf = BUF_UP_TO((size_t)1 << 20);
+    struct buf quote cleanup_buf = BUF_UP_TO(1);
     size_t limit = (unsigned char)data[0], piece = (unsigned char)data[1] + 1u;
     acp_tail_init(&tail, limit);
     for (size_t i = 2; i < size; i += piece)
         acp_tail_add(&tail, (nacre_stream)(i & 1), data + i, MIN(piece, size - i));
     acp_tail_finish(&tail);
-    buf_init(&text, (size_t)1 << 20);
-    buf_init(&quote, 1);
     MUST(buf_str(&quote, "\"") == 0 && acp_tail_send(&tail, &quote, &quote, keep_text, &text) == 0);
     json_t *value = json_loadb(text.data, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     MUST(value && json_string_length(value) == tail.size && tail.size <= limit);

@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <nacre/nacre.h>
 
-#include "backend/acp.h"
+#include "acp/agent.h"
 
 #define REQUESTS_MAX 64
 
@@ -52,8 +52,7 @@ static int hear_request(const char *message, size_t size, void *userdata)
 
 static void answer(struct client *c, const char *rest, size_t size)
 {
-    struct buf text cleanup_buf;
-    buf_init(&text, (size_t)1 << 22);
+    struct buf text cleanup_buf = BUF_UP_TO((size_t)1 << 22);
     if (c->open == 0)
         return;
     MUST(buf_printf(&text, "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",", c->ids[0]) == 0);

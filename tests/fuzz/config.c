@@ -1,7 +1,7 @@
 /* Arbitrary bytes as a configuration file, as a value of each setting, and as a variable's name. */
 #include "fuzz.h"
 
-#include "config/scan.h"
+#include "config/json_keys.h"
 #include "config/secrets.h"
 #include "config/settings.h"
 #include "config/value.h"
@@ -54,10 +54,10 @@ static void check_file(const char *bytes, size_t size)
 /* Also over text that is no JSON at all. */
 static void check_scan(const char *bytes, size_t size)
 {
-    struct scan scan = scan_begin(bytes, size);
-    struct scan_place place;
-    while (scan_next(&scan, &place))
-        MUST(place.value >= bytes && place.value + place.length <= bytes + size);
+    struct json_keys keys = json_keys_begin(bytes, size);
+    struct json_key key;
+    while (json_keys_next(&keys, &key))
+        MUST(key.value >= bytes && key.value + key.length <= bytes + size);
 }
 
 static void check_name(const char *name)

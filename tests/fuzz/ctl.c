@@ -15,38 +15,58 @@
 #define CLIENTS 3
 
 static struct keeper keeper;
+static struct keeper_room room;
 static int clients[CLIENTS];
 static struct conn *conns[CLIENTS];
 static int stdin_reader;
 
-void loop_add(struct keeper *k, int fd, uint32_t events, enum tag tag, uint32_t index)
+void loop_watch(struct keeper *k, enum keeper_fd which)
 {
-    (void)k;
+    MUST(k->fd[which] >= 0);
+}
+
+void loop_watch_conn(struct keeper *k, const struct conn *c, uint32_t events)
+{
     (void)events;
-    MUST(fd >= 0);
-    MUST(tag != TAG_CONN || index < CONN_MAX);
+    MUST(c->fd >= 0);
+    MUST(c >= k->conns && c < k->conns + CONN_MAX);
 }
 
-void loop_remove(struct keeper *k, int fd)
+void loop_ignore(struct keeper *k, enum keeper_fd which)
 {
     (void)k;
-    (void)fd;
+    (void)which;
 }
 
-void loop_close(struct keeper *k, int *fd)
+void loop_close(struct keeper *k, enum keeper_fd which)
+{
+    close_fd(&k->fd[which]);
+}
+
+void loop_close_conn(struct keeper *k, struct conn *c)
 {
     (void)k;
-    close_fd(fd);
+    close_fd(&c->fd);
+}
+
+void restore_files(struct keeper *k)
+{
+    (void)k;
+}
+
+void restore_look(struct keeper *k)
+{
+    (void)k;
 }
 
 void outlive_owner(struct keeper *k)
 {
-    k->owner_at = NEVER;
+    k->at[AT_OWNER] = NEVER;
 }
 
 void publish(struct keeper *k)
 {
-    if (k->bell_due)
+    if (k->must_ring)
         ctl_ring(k);
 }
 
@@ -68,6 +88,12 @@ void tree_reap(struct keeper *k)
     (void)k;
 }
 
+void denied_note(struct keeper *k, const struct denial *denial)
+{
+    (void)k;
+    (void)denial;
+}
+
 void drain_seen(struct keeper *k, uint64_t offset)
 {
     if (offset == UINT64_MAX)
@@ -80,7 +106,7 @@ static void connect_client(int i)
     MUST(sock_pair(pair) == 0);
     MUST(fd_set_nonblock(pair[0]) == 0);
     clients[i] = pair[0];
-    conns[i] = ctl_add(&keeper, pair[1], false);
+    conns[i] = ctl_place(&keeper, pair[1], false);
     MUST(conns[i]);
 }
 
@@ -88,6 +114,7 @@ static void begin(void)
 {
     int pipe_ends[2];
     memset(&keeper, 0, sizeof keeper);
+    keeper.session.room = &room;
     for (int i = 0; i < CONN_MAX; i++)
         keeper.conns[i].fd = -EBADF;
     keeper.state = ST_RUNNING;
@@ -95,8 +122,8 @@ static void begin(void)
     fcntl(pipe_ends[1], F_SETPIPE_SZ, 4096);
     MUST(fd_set_nonblock(pipe_ends[0]) == 0 && fd_set_nonblock(pipe_ends[1]) == 0);
     stdin_reader = pipe_ends[0];
-    keeper.in_fd = pipe_ends[1];
-    keeper.owner_line = -EBADF;
+    keeper.fd[FD_IN] = pipe_ends[1];
+    keeper.fd[FD_LINE] = -EBADF;
     for (int i = 0; i < CLIENTS; i++)
         connect_client(i);
 }
@@ -107,7 +134,7 @@ static void finish(void)
         close_fd(&keeper.conns[i].fd);
     for (int i = 0; i < CLIENTS; i++)
         close_fd(&clients[i]);
-    close_fd(&keeper.in_fd);
+    close_fd(&keeper.fd[FD_IN]);
     close_fd(&stdin_reader);
 }
 
@@ -177,7 +204,7 @@ static void step(struct input *in)
         const struct conn *c = &keeper.conns[i];
         MUST(c->fd >= 0 || (!c->watching && !c->kill_waits && !c->input_waits));
         /* Nobody waits for a pipe that is no more. */
-        MUST(!c->input_waits || keeper.in_fd >= 0);
+        MUST(!c->input_waits || keeper.fd[FD_IN] >= 0);
     }
 }
 

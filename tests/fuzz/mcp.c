@@ -13,10 +13,12 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 
 #include <nacre/nacre.h>
 
+#include "backend/op.h"
 #include "base/defs.h"
 #include "base/err.h"
 #include "mcp/server.h"
@@ -27,163 +29,135 @@
 /* -- Shells ----------------------------------------------------------------------------------- */
 
 struct pretended {
-    bool running;
-    bool background;
+    nacre_mirror *mirror;
+    nacre_mirror_news news;
 };
 
 static struct {
+    char path[32];
+    nacre_home *home;
     struct pretended shells[SHELLS_MAX];
     int count;
 } host;
 
-static nacre_id id_of(int index)
-{
-    nacre_id id = {{0}};
-    memset(&id, 0xab, sizeof id);
-    ((uint8_t *)&id)[sizeof id - 1] = (uint8_t)index;
-    return id;
-}
-
-static struct pretended *find_shell(const nacre_id *id, nacre_error *err)
+static struct pretended *find_shell(const nacre_id *id)
 {
     for (int i = 0; i < host.count; i++) {
-        nacre_id known = id_of(i);
+        nacre_id known = nacre_mirror_id(host.shells[i].mirror);
         if (nacre_id_equal(&known, id))
             return &host.shells[i];
     }
-    err_set(err, NACRE_ENOTFOUND, "no shell with id \"%s\"", nacre_id_short(id).s);
     return NULL;
 }
 
-static int fill(const struct pretended *shell, nacre_record *ret_record)
+static void end_shell(struct pretended *shell)
 {
-    nacre_record record = NACRE_RECORD_INIT;
-    record.id = id_of((int)(shell - host.shells));
-    record.outcome = shell->running ? NACRE_RUNNING : NACRE_EXITED;
-    record.tree = shell->running ? NACRE_TREE_ALIVE : NACRE_TREE_EMPTY;
-    record.background = shell->background;
-    record.pipestatus_count = -1;
-    record.command = strdup("pretended");
-    record.cwd = strdup("/");
-    record.name = strdup("");
-    record.description = strdup("");
-    nacre_record_done(ret_record);
-    *ret_record = record;
+    shell->news.exit_code = 0;
+    shell->news.exited = shell->news.final = shell->news.settled = shell->news.over = 1;
+    nacre_mirror_note(shell->mirror, &shell->news);
+}
+
+/* A start that begins its mirror, or a kill that waits for a line that says so. */
+struct host_op {
+    nacre_op op;
+    struct pretended *shell;
+    union {
+        nacre_started started;
+        nacre_kill_result killed;
+    } result;
+};
+
+static void end_op(nacre_op *op)
+{
+    free(op);
+}
+
+static int new_op(int (*step)(nacre_op *, nacre_error *), struct pretended *shell,
+                  struct host_op **ret_op)
+{
+    struct host_op *o = calloc(1, sizeof *o);
+    MUST(o);
+    o->op = (nacre_op)OP_INIT(step, end_op);
+    o->op.result = &o->result;
+    o->shell = shell;
+    *ret_op = o;
     return 0;
 }
 
-static int watch_fd(void *self UNUSED)
+static int step_start(nacre_op *op, nacre_error *err)
 {
-    return -1;
+    struct host_op *o = (struct host_op *)op;
+    o->result.started.id = nacre_mirror_id(o->shell->mirror);
+    MUST(nacre_mirror_begin(o->shell->mirror, err) == 0);
+    return 1;
 }
 
-static int watch_next(void *self, void *buf UNUSED, size_t size UNUSED, nacre_event *ret_event,
-                      nacre_error *err UNUSED)
+static int host_start(void *self UNUSED, const nacre_command *command, nacre_op **ret_op,
+                      nacre_error *err)
 {
-    const struct pretended *shell = self;
-    ret_event->kind = shell->running ? NACRE_EVENT_NONE : NACRE_EVENT_END;
-    return 0;
-}
-
-static int watch_record(void *self, nacre_record *ret_record, nacre_error *err UNUSED)
-{
-    return fill(self, ret_record);
-}
-
-static void watch_close(void *self UNUSED)
-{
-}
-
-static int host_watch(void *self UNUSED, const nacre_id *id, uint64_t offset UNUSED,
-                      nacre_watch **ret_watch, nacre_error *err)
-{
-    static const nacre_watch_ops ops = {.version = NACRE_BACKEND_VERSION,
-                                        .size = sizeof ops,
-                                        .fd = watch_fd,
-                                        .next = watch_next,
-                                        .record = watch_record,
-                                        .close = watch_close};
-    struct pretended *shell = find_shell(id, err);
-    *ret_watch = shell ? nacre_watch_new(&ops, shell) : NULL;
-    return shell ? 0 : NACRE_ENOTFOUND;
-}
-
-static int host_create(void *self, const nacre_command *command, nacre_id *ret_id,
-                       nacre_watch **ret_watch, nacre_error *err)
-{
+    struct pretended *shell = &host.shells[host.count];
     if (host.count == SHELLS_MAX)
         return err_set(err, NACRE_ELIMIT, "enough");
-    *ret_id = id_of(host.count);
-    host.shells[host.count++] = (struct pretended){true, command->background};
-    return ret_watch ? host_watch(self, ret_id, 0, ret_watch, err) : 0;
-}
-
-static int64_t host_output(void *self UNUSED, const nacre_id *id, uint64_t *cursor UNUSED,
-                           unsigned streams UNUSED, void *buf UNUSED, size_t size UNUSED,
-                           nacre_piece *ret_piece, nacre_error *err)
-{
-    if (ret_piece)
-        *ret_piece = (nacre_piece){0};
-    return find_shell(id, err) ? 0 : NACRE_ENOTFOUND;
-}
-
-static int host_wait(void *self UNUSED, const nacre_id *id, int64_t timeout_ms UNUSED,
-                     nacre_error *err)
-{
-    return find_shell(id, err) ? 0 : NACRE_ENOTFOUND;
+    int r = nacre_mirror_new(host.home, command, &shell->mirror, NULL, err);
+    if (r < 0)
+        return r;
+    shell->news = (nacre_mirror_news)NACRE_MIRROR_NEWS_INIT;
+    shell->news.background = command->background;
+    host.count++;
+    return new_op(step_start, shell, (struct host_op **)ret_op);
 }
 
 /* It ends later, when a line says so. */
+static int step_kill(nacre_op *op, nacre_error *err UNUSED)
+{
+    return ((const struct host_op *)op)->shell->news.over;
+}
+
 static int host_kill(void *self UNUSED, const nacre_id *id,
-                     const struct nacre_kill_options *options UNUSED,
-                     struct nacre_kill_result *ret_result, nacre_error *err)
+                     const struct nacre_kill_options *options UNUSED, nacre_op **ret_op,
+                     nacre_error *err UNUSED)
 {
-    const struct pretended *shell = find_shell(id, err);
-    if (!shell)
-        return NACRE_ENOTFOUND;
-    if (ret_result)
-        *ret_result = (nacre_kill_result){.was_alive = shell->running};
+    struct host_op *o;
+    struct pretended *shell = find_shell(id);
+    MUST(shell);
+    new_op(step_kill, shell, &o);
+    o->result.killed.was_alive = !shell->news.over;
+    *ret_op = &o->op;
     return 0;
-}
-
-static int host_release(void *self UNUSED, const nacre_id *id UNUSED, nacre_error *err UNUSED)
-{
-    return 0;
-}
-
-static int host_get(void *self UNUSED, const nacre_id *id, nacre_record *ret_record,
-                    nacre_error *err)
-{
-    const struct pretended *shell = find_shell(id, err);
-    return shell ? fill(shell, ret_record) : NACRE_ENOTFOUND;
-}
-
-static int host_find(void *self UNUSED, const char *prefix, nacre_id *ret_id, nacre_error *err)
-{
-    for (int i = 0; i < host.count; i++) {
-        nacre_id id = id_of(i);
-        if (strncmp(nacre_id_format(&id).s, prefix, strlen(prefix)) == 0) {
-            *ret_id = id;
-            return 0;
-        }
-    }
-    return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%.40s\"", prefix);
 }
 
 static int host_change(void *self UNUSED, const nacre_id *id, int background, int keep UNUSED,
-                       nacre_error *err)
+                       nacre_op **ret_op, nacre_error *err UNUSED)
 {
-    struct pretended *shell = find_shell(id, err);
-    if (shell && background)
-        shell->background = true;
-    return shell ? 0 : NACRE_ENOTFOUND;
+    struct pretended *shell = find_shell(id);
+    MUST(shell);
+    shell->news.background |= background;
+    nacre_mirror_note(shell->mirror, &shell->news);
+    *ret_op = op_done();
+    return 0;
+}
+
+static int host_open(void *self UNUSED, nacre_home *home, nacre_error *err UNUSED)
+{
+    host.home = home;
+    host.count = 0;
+    return 0;
+}
+
+static int host_close(void *self UNUSED, int forked UNUSED, nacre_op **ret_op UNUSED,
+                      nacre_error *err UNUSED)
+{
+    for (int i = 0; i < host.count; i++)
+        nacre_mirror_free(host.shells[i].mirror);
+    host.count = 0;
+    return 0;
 }
 
 static void end_oldest(void)
 {
     for (int i = 0; i < host.count; i++)
-        if (host.shells[i].running) {
-            host.shells[i].running = false;
+        if (!host.shells[i].news.over) {
+            end_shell(&host.shells[i]);
             return;
         }
 }
@@ -194,29 +168,40 @@ static nacre_session *open_session(void)
         .version = NACRE_BACKEND_VERSION,
         .size = sizeof ops,
         .name = "pretended",
-        .create = host_create,
-        .output = host_output,
-        .wait_for_exit = host_wait,
+        .open = host_open,
+        .start = host_start,
         .kill = host_kill,
-        .release = host_release,
-        .get = host_get,
-        .watch = host_watch,
-        .find = host_find,
         .change = host_change,
+        .close = host_close,
     };
     static const nacre_backend backend = {.ops = &ops};
     nacre_options options = NACRE_OPTIONS_INIT;
     nacre_session *session;
+    strcpy(host.path, "/dev/shm/nacre-fuzz.XXXXXX");
+    MUST(mkdtemp(host.path));
+    options.home = host.path;
     options.backend = &backend;
-    host.count = 0;
     MUST(nacre_open(&options, &session, NULL) == 0);
     return session;
+}
+
+static int remove_one(const char *path, const struct stat *stat UNUSED, int kind UNUSED,
+                      struct FTW *at UNUSED)
+{
+    return remove(path);
+}
+
+/* With the home that was its own. */
+static void close_session(nacre_session *session)
+{
+    MUST(nacre_close(session, NULL) == 0);
+    MUST(nftw(host.path, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 }
 
 /* -- The client ------------------------------------------------------------------------------- */
 
 struct client {
-    struct server server;
+    struct mcp_server server;
     int pipe[2];
     bool reads;
     bool batches; /* were spoken once */
@@ -240,15 +225,20 @@ static void count(struct client *c, const json_t *id, int by)
     free(key);
 }
 
-/* What was cancelled is not answered any more, unless its answer has left already, or waits with
- * others that have the same id. */
+/* Whether the client may still read answers to what it asked before. */
+static bool has_unread(const struct client *c)
+{
+    struct pollfd out = {.fd = c->pipe[0], .events = POLLIN};
+    return c->server.batches || c->server.writer.queued > 0 || poll(&out, 1, 0) > 0;
+}
+
+/* What was cancelled is not answered any more. */
 static void note_cancel(struct client *c, const json_t *message)
 {
     const json_t *id = json_object_get(json_object_get(message, "params"), "requestId");
     const char *method = json_string_value(json_object_get(message, "method"));
     if (!id || json_object_get(message, "id") || !method ||
-        strcmp(method, "notifications/cancelled") != 0 || c->server.batches ||
-        c->server.writer.queued > 0)
+        strcmp(method, "notifications/cancelled") != 0)
         return;
     char *key = key_of(id);
     json_object_del(c->asked, key);
@@ -322,7 +312,7 @@ static void read_answers(struct client *c)
 
 static void step(struct client *c)
 {
-    struct server *s = &c->server;
+    struct mcp_server *s = &c->server;
     struct pollfd fds[MCP_CALLS_MAX];
     if (mcp_is_paused(s))
         return;
@@ -344,10 +334,14 @@ static void take_line(struct client *c, const char *line, size_t size)
     } else if (size == 1 && *line == '.') {
         step(c);
     } else if (size > 0 && !mcp_is_paused(&c->server)) {
+        /* An answer that has left already comes, whatever is cancelled; so does one in a batch, to
+         * another request of the same id. */
+        bool may_come = has_unread(c);
         note(c, line, size);
         mcp_take_line(&c->server, line, size);
         c->batches = c->batches || c->server.takes_batches;
-        note_after(c, line, size);
+        if (!may_come)
+            note_after(c, line, size);
     }
     if (c->reads)
         read_answers(c);
@@ -356,9 +350,9 @@ static void take_line(struct client *c, const char *line, size_t size)
 /* Everything ends, and is answered. */
 static void finish(struct client *c)
 {
-    struct server *s = &c->server;
+    struct mcp_server *s = &c->server;
     for (int i = 0; i < host.count; i++)
-        host.shells[i].running = false;
+        end_oldest();
     for (int i = 0; i < STEPS; i++) {
         read_answers(c);
         step(c);
@@ -377,7 +371,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                        .reads = true,
                        .asked = json_object()};
     const char *at = (const char *)data;
-    buf_init(&c.in, MCP_QUEUE_MAX + ((size_t)1 << 20));
+    c.in = BUF_UP_TO(MCP_QUEUE_MAX + ((size_t)1 << 20));
     MUST(pipe2(c.pipe, O_CLOEXEC) == 0 && fcntl(c.pipe[0], F_SETFL, O_NONBLOCK) == 0);
     c.server.session = open_session();
     rpc_writer_init(&c.server.writer, c.pipe[1], MCP_QUEUE_MAX);
@@ -390,7 +384,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     MUST(!c.server.ended);
     finish(&c);
-    nacre_close(c.server.session, NULL);
+    close_session(c.server.session);
     rpc_writer_done(&c.server.writer);
     buf_done(&c.in);
     json_decref(c.asked);

@@ -8,7 +8,7 @@
 #include <nacre/watch.h>
 
 #include "base/defs.h"
-#include "view/utf8.h"
+#include "text/utf8.h"
 
 #define SPANS_MAX 32
 
@@ -96,7 +96,7 @@ FUZZ void make_log(struct memory_log *log, struct input *in)
     count_spans(log, log->count);
 }
 
-/* Valid UTF-8 without controls, but for tabs and the ends of lines. */
+/* Valid UTF-8 without controls, but for tabs and the ends of lines, that nothing reorders. */
 FUZZ void check_text(const char *text, size_t size)
 {
     while (size > 0) {
@@ -104,6 +104,7 @@ FUZZ void check_text(const char *text, size_t size)
         size_t n = utf8_next(text, size, &point);
         MUST(n > 0 && point != UTF8_INVALID);
         MUST(point >= ' ' || point == '\n' || point == '\t');
+        MUST(!utf8_reorders(point));
         text += n;
         size -= n;
     }

@@ -8,8 +8,8 @@
 #include "fuzz.h"
 
 #include "base/buf.h"
-#include "view/render.h"
-#include "view/utf8.h"
+#include "screen/render.h"
+#include "text/utf8.h"
 
 #define REPEATED_MAX 20000
 
@@ -54,7 +54,7 @@ static int note_line(void *self, const struct render_line *line)
 static void begin(struct noted *noted, const struct render_options *options, struct render **ret)
 {
     *noted = (struct noted){.options = *options};
-    buf_init(&noted->lines, 1 << 24);
+    noted->lines = BUF_UP_TO(1 << 24);
     MUST(render_new(options, note_line, noted, ret) == 0);
 }
 

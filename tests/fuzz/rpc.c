@@ -3,10 +3,10 @@
 
 #include <fcntl.h>
 
-#include "acp/lines.h"
+#include "acp/proxy_lines.h"
 #include "rpc/message.h"
-#include "rpc/reader.h"
-#include "view/utf8.h"
+#include "rpc/rpc_lines.h"
+#include "text/utf8.h"
 
 #define LINE_MAX_SIZE 200
 
@@ -16,7 +16,7 @@ static void check_answer(const struct rpc_message *m, const struct rpc_fault *fa
     struct buf b;
     struct rpc_fault none;
     struct rpc_message again;
-    buf_init(&b, 1 << 20);
+    b = BUF_UP_TO(1 << 20);
     MUST(fault->code <= -32600 && fault->code >= -32700);
     MUST(rpc_append_error(&b, m->id, fault->code, fault->text, NULL) == 0);
     MUST(!memchr(b.data, '\n', b.len));
@@ -96,8 +96,8 @@ static void check_lines(const uint8_t *data, size_t size)
 static void check_string(const char *text, size_t size)
 {
     struct buf clean, b;
-    buf_init(&clean, 1 << 24);
-    buf_init(&b, 1 << 26);
+    clean = BUF_UP_TO(1 << 24);
+    b = BUF_UP_TO(1 << 26);
     MUST(utf8_clean(&clean, text, size) == 0);
     MUST(rpc_append_string(&b, clean.data ? clean.data : "", clean.len) == 0);
     json_t *value = json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);

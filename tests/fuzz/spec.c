@@ -1,8 +1,8 @@
 /* Arbitrary bytes as a spec: refused, or safe to read from end to end. */
 #include "fuzz.h"
 
-#include "backend/report.h"
 #include "base/sum.h"
+#include "home/report.h"
 #include "run/spec.h"
 
 static void read_strings(const struct spec *spec, uint32_t offset, uint32_t count)

@@ -1,8 +1,8 @@
 /* Arbitrary bytes as a state file: refused, or one of the two slots as it stands. */
 #include "fuzz.h"
 
-#include "backend/report.h"
 #include "base/sum.h"
+#include "home/report.h"
 #include "run/state.h"
 
 static void check(int fd, const uint8_t *data, size_t size)

@@ -7,19 +7,34 @@
 
 #include <nacre/view.h>
 
+#include "text/frame.h"
 #include "view/summary.h"
 
 struct told {
     unsigned long long first, last, whole, left_lines, left_bytes;
+    unsigned long long lifted, lowest, highest; /* lines between the first and the last ones */
     bool has_causes, has_whole, has_last;
 };
 
-static void read_line(struct told t[2], const char *line)
+static void read_lifted(struct told *s, const char *line)
+{
+    unsigned long long number = 0;
+    MUST(sscanf(line, "%llu", &number) == 1 && number > s->highest);
+    s->lowest = s->lifted++ == 0 ? number : s->lowest;
+    s->highest = number;
+}
+
+/* causes: the stream whose causes stand here, or NULL. */
+static void read_line(struct told t[2], const char *line, struct told **causes)
 {
     char name[8] = "";
-    if (sscanf(line, "--- %6[a-z] (", name) != 1)
+    if (sscanf(line, "--- %6[a-z] (", name) != 1) {
+        if (*causes)
+            read_lifted(*causes, line);
         return;
+    }
     struct told *s = &t[strcmp(name, "stderr") == 0];
+    *causes = NULL;
     const char *body = line + strlen("--- stdout (");
     unsigned long long a, b;
     if (sscanf(body, "first %llu of %llu", &a, &b) == 2)
@@ -27,7 +42,7 @@ static void read_line(struct told t[2], const char *line)
     else if (sscanf(body, "last %llu of %llu", &a, &b) == 2)
         s->last = a, s->has_last = true;
     else if (sscanf(body, "likely causes: %llu", &a) == 1)
-        s->has_causes = true;
+        s->has_causes = true, *causes = s;
     else if (sscanf(body, "%llu line%7[s)]", &a, name) == 2)
         s->whole = a, s->has_whole = true;
 }
@@ -52,18 +67,30 @@ static void check_told(const struct told *t, const nacre_record *record, int s, 
     } else if (t->has_last) {
         MUST(t->left_bytes > 0 || t->first > 0 || t->has_causes);
         MUST(t->left_bytes <= record->bytes[s]);
-        MUST(t->first + t->last + t->left_lines <= record->lines[s]);
-        if (!t->has_causes)
+        MUST(t->first + t->last + t->lifted + t->left_lines <= record->lines[s]);
+        if (t->has_causes)
+            MUST(t->lowest > t->first && t->highest + t->last <= record->lines[s]);
+        else
             MUST(t->first + t->last + t->left_lines == record->lines[s]);
     } else {
         MUST(lost_end);
     }
 }
 
+/* What looks like a line of ours is one to the byte, or is marked. */
+static void check_frame(const char *line, size_t size)
+{
+    bool genuine = line[0] == '\\';
+    for (size_t i = 0; !genuine && frame_entry(i); i++)
+        genuine = size >= strlen(frame_entry(i)) &&
+                  memcmp(line, frame_entry(i), strlen(frame_entry(i))) == 0;
+    MUST(genuine || !frame_is_ours(line, size));
+}
+
 static void check(const struct memory_log *log, const nacre_view_options *options, const char *text,
                   size_t size)
 {
-    struct told told[2] = {0};
+    struct told told[2] = {0}, *causes = NULL;
     MUST(size <= summary_budget(options));
     check_text(text, size);
     size_t number = 0;
@@ -71,11 +98,12 @@ static void check(const struct memory_log *log, const nacre_view_options *option
     for (const char *line = text, *end; line < text + size; line = end + 1, number++) {
         end = strchr(line, '\n');
         MUST(end);
+        check_frame(line, (size_t)(end - line));
         if (number == 1 && strncmp(line, "Left out: ", 10) == 0)
             read_notice(told, line);
         else
             MUST(strncmp(line, "Left out: ", 10) != 0);
-        read_line(told, line);
+        read_line(told, line, &causes);
     }
     unsigned long long out, err;
     MUST(sscanf(text, "Exit code: 0 | stdout: %llu lines | stderr: %llu lines", &out, &err) == 2);
@@ -95,8 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.compact = take8(&in) % 4 == 0;
     options.lines[NACRE_STDERR] = take8(&in) % 8 == 0 ? 0 : -1;
     make_log(&log, &in);
-    struct buf text cleanup_buf;
-    buf_init(&text, NACRE_VIEW_BUDGET_MAX);
+    struct buf text cleanup_buf = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX);
     MUST(summary_write(&text, &log.record, &options, read_span, &log) == 0);
     check(&log, &options, text.data, text.len);
     return 0;

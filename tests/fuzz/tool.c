@@ -10,6 +10,7 @@ static nacre_session *session(void)
     static nacre_session *s;
     if (!s) {
         nacre_options options = NACRE_OPTIONS_INIT;
+        options.home = "/nonexistent/nacre";
         options.backend = nacre_backend_noop();
         MUST(nacre_open(&options, &s, NULL) == 0);
     }

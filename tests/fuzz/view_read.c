@@ -10,8 +10,7 @@
 static void read_once(struct memory_log *log, const nacre_view_options *options, uint64_t unread,
                       nacre_position *position)
 {
-    struct buf text cleanup_buf;
-    buf_init(&text, NACRE_VIEW_BUDGET_MAX);
+    struct buf text cleanup_buf = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX);
     bool is_new = false;
     MUST(view_read(&text, &log->record, position, options, unread, read_span, log, &is_new) == 0);
     MUST(text.len <= summary_budget(options));

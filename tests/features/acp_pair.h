@@ -41,10 +41,8 @@ static void pair_send_answer(const char *message, size_t size, void *userdata)
     json_array_append_new(p->answers, json_stringn(message, size));
 }
 
-static int pair_pump(int timeout_ms, void *userdata)
+static void pair_feed_host(struct pair *p)
 {
-    struct pair *p = userdata;
-    struct pollfd poller = {.fd = nacre_acp_host_fd(p->host), .events = POLLIN};
     while (json_array_size(p->requests) > 0) {
         json_t *message = json_incref(json_array_get(p->requests, 0));
         json_array_remove(p->requests, 0);
@@ -52,8 +50,10 @@ static int pair_pump(int timeout_ms, void *userdata)
                                             json_string_length(message), ERR));
         json_decref(message);
     }
-    if (poll(&poller, 1, json_array_size(p->answers) > 0 ? 0 : timeout_ms) > 0)
-        CHECK_OK(nacre_acp_host_dispatch(p->host, ERR));
+}
+
+static void pair_feed_agent(struct pair *p)
+{
     while (json_array_size(p->answers) > 0) {
         json_t *message = json_incref(json_array_get(p->answers, 0));
         json_array_remove(p->answers, 0);
@@ -62,6 +62,19 @@ static int pair_pump(int timeout_ms, void *userdata)
         CHECK(ours == 1 || strstr(text, "\"id\":\"user\""));
         json_decref(message);
     }
+}
+
+/* Until neither side has anything to say: what an answer leads to is asked for at once. */
+static int pair_pump(int timeout_ms, void *userdata)
+{
+    struct pair *p = userdata;
+    struct pollfd poller = {.fd = nacre_acp_host_fd(p->host), .events = POLLIN};
+    do {
+        pair_feed_host(p);
+        if (poll(&poller, 1, json_array_size(p->answers) > 0 ? 0 : timeout_ms) > 0)
+            CHECK_OK(nacre_acp_host_dispatch(p->host, ERR));
+        pair_feed_agent(p);
+    } while (json_array_size(p->requests) > 0);
     return 0;
 }
 
@@ -83,6 +96,7 @@ PAIR struct pair *open_pair_with(nacre_acp_agent_options agent)
     agent.session_id = "s";
     agent.send = pair_send_request;
     agent.receive = pair_pump;
+    agent.receive_fd = nacre_acp_host_fd(p->host);
     CHECK_OK(nacre_acp_agent_open(&agent, &p->agent, ERR));
     options.backend = nacre_backend_acp(p->agent);
     CHECK_OK(nacre_open(&options, &p->session, ERR));

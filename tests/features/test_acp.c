@@ -455,19 +455,85 @@ TEST(nobody_waits_for_a_grace)
     close_client(&c);
 }
 
+static void cancel(struct client *c, int id)
+{
+    feed(c, format("{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":"
+                   "{\"requestId\":%d}}",
+                   id));
+}
+
 TEST(a_wait_can_be_cancelled)
 {
     CLIENT(c);
     const char *id = create_line(&c, "exec sleep 300");
     int waiting = ask(&c, "terminal/wait_for_exit", target("a", id));
 
-    feed(&c, format("{\"jsonrpc\":\"2.0\",\"method\":\"$/cancel_request\",\"params\":"
-                    "{\"requestId\":%d}}",
-                    waiting));
+    cancel(&c, waiting);
     await_error(&c, waiting, -32800);
     CHECK(!json_object_get(call(&c, "terminal/output", id), "exitStatus"));
     call(&c, "terminal/release", id);
     close_client(&c);
+}
+
+/* Nothing is started, and there is nothing to release. */
+static int count_shell(const nacre_listed *listed, void *userdata)
+{
+    (void)listed;
+    ++*(int *)userdata;
+    return 0;
+}
+
+static int count_alive(struct client *c)
+{
+    int count = 0;
+    CHECK_OK(list_home(c->session, true, count_shell, &count));
+    return count;
+}
+
+/* A start that is quicker than its cancellation is no case of this: then there is another. */
+TEST(a_start_can_be_cancelled)
+{
+    const char *mark = marker();
+    CLIENT(c);
+    int id, starts = 0;
+    do
+        id = ask(&c, "terminal/create",
+                 json_pack("{s:s, s:s}", "sessionId", "a", "command",
+                           format("sleep 300.%s; true", mark)));
+    while (answer_now(&c, id) && ++starts < 50);
+
+    CHECK_EQ_INT(starts + 1, nacre_acp_host_count(c.host));
+    cancel(&c, id);
+    await_error(&c, id, -32800);
+    CHECK_EQ_INT(starts, nacre_acp_host_count(c.host));
+    CHECK(AWAIT(count_alive(&c) == starts && count_marked(mark) == starts, 5000));
+    close_client(&c);
+}
+
+TEST(starts_at_once)
+{
+    enum { COUNT = 8 };
+    int ids[COUNT];
+    CLIENT(c);
+
+    for (int i = 0; i < COUNT; i++)
+        ids[i] = ask(&c, "terminal/create",
+                     json_pack("{s:s, s:s}", "sessionId", "a", "command", "exec sleep 300"));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(json_object_get(await_result(&c, ids[i]), "terminalId"));
+    CHECK_EQ_INT(COUNT, nacre_acp_host_count(c.host));
+    close_client(&c);
+}
+
+TEST(closing_while_it_starts)
+{
+    const char *mark = marker();
+    CLIENT(c);
+
+    ask(&c, "terminal/create",
+        json_pack("{s:s, s:s}", "sessionId", "a", "command", format("sleep 300.%s; true", mark)));
+    close_client(&c);
+    CHECK_EQ_INT(0, count_marked(mark));
 }
 
 TEST(closing_ends_everything)
@@ -653,118 +719,4 @@ TEST(a_character_in_two_pieces)
     call(&c, "terminal/wait_for_exit", id);
     CHECK_STR(output(&c, id), "x\U0001F40C");
     close_client(&c);
-}
-
-/* -- Version 2 -------------------------------------------------------------------------------- */
-
-/* The update inside a message, which is freed. */
-static json_t *update_of(char *message, const nacre_id *id, const char *kind)
-{
-    json_t *value = json_loads(message, 0, NULL);
-    CHECK(value);
-    CHECK_TEXT(json_string_value(json_object_get(value, "method")), "session/update");
-    const json_t *params = json_object_get(value, "params");
-    CHECK_TEXT(json_string_value(json_object_get(params, "sessionId")), "a \"b\"");
-    json_t *update = json_incref(json_object_get(params, "update"));
-    CHECK_TEXT(json_string_value(json_object_get(update, "sessionUpdate")), kind);
-    CHECK_TEXT(json_string_value(json_object_get(update, "terminalId")), nacre_id_format(id).s);
-    json_decref(value);
-    free(message);
-    return update;
-}
-
-TEST(version_2_shows_a_shell)
-{
-    nacre_session *s = open_session();
-    CHECK_OK(mkfifo("fifo", 0600));
-    nacre_id id = start_text(s, "printf 'foobar'; read x < fifo; exit 3");
-    char *message;
-    uint64_t cursor = 0;
-
-    CHECK_OK(nacre_acp_v2_update(s, &id, "a \"b\"", &message, ERR));
-    json_t *update = update_of(message, &id, "terminal_update");
-    CHECK_STR(json_string_value(json_object_get(update, "command")), "printf 'foobar'");
-    CHECK(json_is_object(json_object_get(json_object_get(update, "capabilities"), "cancel")));
-    CHECK(!json_object_get(update, "exitStatus"));
-    json_decref(update);
-
-    CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "foobar"), 5000));
-    CHECK_EQ_INT(4, nacre_acp_v2_chunk(s, &id, "a \"b\"", &cursor, 4, &message, ERR));
-    update = update_of(message, &id, "terminal_output_chunk");
-    CHECK_TEXT(json_string_value(json_object_get(update, "data")), "Zm9vYg==");
-    json_decref(update);
-    cursor = 3;
-    CHECK_EQ_INT(3, nacre_acp_v2_chunk(s, &id, "a \"b\"", &cursor, 0, &message, ERR));
-    update = update_of(message, &id, "terminal_output_chunk");
-    CHECK_TEXT(json_string_value(json_object_get(update, "data")), "YmFy");
-    json_decref(update);
-    CHECK_EQ_INT(6, cursor);
-    CHECK_EQ_INT(0, nacre_acp_v2_chunk(s, &id, "a \"b\"", &cursor, 0, &message, ERR));
-    CHECK(!message);
-
-    spit("fifo", "\n", 1);
-    wait_outcome(s, &id, 5000);
-    CHECK_OK(nacre_acp_v2_update(s, &id, "a \"b\"", &message, ERR));
-    update = update_of(message, &id, "terminal_update");
-    check_exit(json_object_get(update, "exitStatus"), 3, NULL);
-    CHECK(json_is_null(json_object_get(update, "capabilities")));
-    json_decref(update);
-    close_session(s);
-}
-
-/* What chunks of at most max bytes say from an offset on, each decoded alone and put together. */
-static const char *replayed(nacre_session *s, const nacre_id *id, uint64_t from, size_t max)
-{
-    static char all[64];
-    size_t size = 0;
-    char *message;
-    while (nacre_acp_v2_chunk(s, id, "a \"b\"", &from, max, &message, ERR) > 0) {
-        json_t *update = update_of(message, id, "terminal_output_chunk");
-        const char *data = json_string_value(json_object_get(update, "data"));
-        spit("chunk", data, strlen(data));
-        CHECK_EQ_INT(0, system("base64 -d < chunk > decoded")); /* NOLINT */
-        size_t n;
-        char *bytes = slurp("decoded", &n);
-        CHECK(n > 0 && n <= max && size + n < sizeof all);
-        memcpy(all + size, bytes, n);
-        size += n;
-        free(bytes);
-        json_decref(update);
-    }
-    all[size] = '\0';
-    return all;
-}
-
-TEST(version_2_replays_from_any_offset)
-{
-    static const char text[] = "a\xff\U0001F40Cz\n";
-    nacre_session *s = open_session();
-    nacre_id id = start_text(s, "printf 'a\\377\\360\\237\\220\\214z\\n'");
-
-    wait_outcome(s, &id, 5000);
-    for (size_t from = 0; from < sizeof text; from++)
-        for (size_t max = 1; max <= 9; max += 2)
-            CHECK_TEXT(replayed(s, &id, from, max), text + from);
-    close_session(s);
-}
-
-TEST(version_2_begins_anew_after_a_gap)
-{
-    nacre_session *s = open_session();
-    nacre_command command = NACRE_COMMAND_INIT;
-    uint64_t cursor = 0;
-    char *message;
-    int anew = 0;
-
-    command.text = "yes | head -c 2000000";
-    command.quota = 256 * 1024;
-    struct run run = run_command(s, &command);
-    while (nacre_acp_v2_chunk(s, &run.record.id, "a \"b\"", &cursor, 0, &message, ERR) > 0) {
-        anew += strstr(message, "\"terminal_update\",") != NULL;
-        free(message);
-    }
-    CHECK_EQ_INT(1, anew);
-    CHECK_EQ_INT(2000000, cursor);
-    run_done(&run);
-    close_session(s);
 }

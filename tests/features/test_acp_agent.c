@@ -2,6 +2,7 @@
  * The acp backend: the shells of a session are terminals of an ACP client. The client is our own
  * host, in the same process.
  */
+#include "acp_op.h"
 #include "acp_pair.h"
 
 #include <signal.h>
@@ -93,24 +94,30 @@ TEST(a_timeout_kills_and_keeps_the_output)
     close_pair(p);
 }
 
-/* By the five verbs alone, as a caller without watches has it. */
+/* By the verbs alone, as a caller without watches has it. */
 TEST(the_verbs_keep_a_timeout_too)
 {
     struct pair *p = open_pair(0);
     const nacre_backend *backend = nacre_backend_acp(p->agent);
     nacre_command command = NACRE_COMMAND_INIT;
-    nacre_record record = NACRE_RECORD_INIT;
-    nacre_id id;
+    nacre_kill_options kill_options = NACRE_KILL_OPTIONS_INIT;
+    nacre_kill_result killed;
+    nacre_op *op;
 
     command.text = "exec sleep 300";
     command.timeout_ms = 200;
-    CHECK_OK(backend->ops->create(backend->self, &command, &id, NULL, ERR));
-    CHECK_OK(backend->ops->wait_for_exit(backend->self, &id, 10000, ERR));
-    CHECK_OK(backend->ops->get(backend->self, &id, &record, ERR));
-    CHECK_EQ_INT(NACRE_TIMED_OUT, record.outcome);
+    nacre_id id = start_by_verb(backend, &command);
+    CHECK(
+        AWAIT((backend->ops->pump(backend->self, &id, 1), count_method(p, "terminal/release") == 1),
+              10000));
+    look_by_verb(backend, &id);
+    CHECK_TEXT(status_of(p->session, &id), "timed_out");
+    nacre_record record = record_of(p->session, &id);
     CHECK_EQ_INT(NACRE_TREE_EMPTY, record.tree);
     nacre_record_done(&record);
-    CHECK_OK(backend->ops->release(backend->self, &id, ERR));
+    CHECK_OK(backend->ops->kill(backend->self, &id, &kill_options, &op, ERR));
+    finish_op(op, &killed, sizeof killed);
+    CHECK_EQ_INT(0, killed.was_alive);
     CHECK_TEXT(methods_of(p), "create wait_for_exit kill output release");
     close_pair(p);
 }

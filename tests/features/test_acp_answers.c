@@ -2,7 +2,7 @@
  * What a client may answer to the acp backend, right and wrong: ends of all kinds, errors of each
  * method, and answers that nobody asked for.
  */
-#include "harness/harness.h"
+#include "acp_op.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -255,6 +255,23 @@ TEST(a_kill_that_is_refused)
     }
 }
 
+/* A terminal that was made too late is nobody's: the client is told. */
+TEST(a_start_that_was_given_up)
+{
+    struct script s = open_script();
+    nacre_id id;
+    s.answers[CREATE] = NULL;
+    begin(&s);
+
+    CHECK_CODE(NACRE_EBACKEND, start(&s, &id));
+    CHECK_STR(harness_error.msg, "does not answer terminal/create");
+    CHECK_EQ_INT(0, list_home(s.session, false, NULL, NULL));
+    CHECK_EQ_INT(1, feed(&s, "nacre-1", "\"result\":{\"terminalId\":\"late\"}"));
+    CHECK_EQ_INT(1, s.asked[RELEASE]);
+    CHECK_EQ_INT(0, s.asked[WAIT]);
+    end(&s);
+}
+
 /* -- What is owed and does not come ------------------------------------------------------------ */
 
 /* How it ended is told all the same; that nothing is left of it nobody has said. */
@@ -304,7 +321,7 @@ TEST(the_verb_does_not_hang_either)
     const nacre_backend *backend = nacre_backend_acp(s.agent);
 
     CHECK_OK(start(&s, &id));
-    CHECK_OK(backend->ops->wait_for_exit(backend->self, &id, 10000, ERR));
+    look_by_verb(backend, &id);
     CHECK_EQ_INT(1, s.asked[RELEASE]);
     CHECK_EQ_INT(1, nacre_close(s.session, ERR));
     nacre_acp_agent_close(s.agent);
@@ -370,10 +387,10 @@ TEST(the_bell_rings_once)
     command.text = "true";
     for (int i = 0; i < 2; i++) {
         command.background = i == 0;
-        CHECK_OK(backend->ops->create(backend->self, &command, &ids[i], NULL, ERR));
+        ids[i] = start_by_verb(backend, &command);
     }
     for (int i = 0; i < 2; i++)
-        CHECK_OK(backend->ops->wait_for_exit(backend->self, &ids[i], 10000, ERR));
+        look_by_verb(backend, &ids[i]);
     CHECK(bell_rings(backend));
     CHECK_EQ_INT(1, backend->ops->rung(backend->self, &heard));
     CHECK(nacre_id_equal(&heard, &ids[0]));

@@ -1,80 +1,8 @@
 #!/usr/bin/env bash
-# The command line, driven as people and scripts drive it. Every case is a process of its own with
-# a time limit and a home of its own; afterwards nothing of that home may be alive.
+# The command line, driven as people and scripts drive it.
 # usage: [NACRE=build/nacre] test_cli.sh [CASE...]
-set -u
-
-self=$(realpath "$0")
-nacre=${NACRE:-${NACRE_TEST_BUILD:-build}/nacre}
-limit=${CASE_LIMIT:-60}
-
-# -- What cases are made of ------------------------------------------------------------------------
-
-# Ends the case, and says in which of its lines.
-fail() {
-    local i=0
-    while [[ ${FUNCNAME[i]} != case_* ]]; do
-        i=$((i + 1))
-    done
-    echo "    line ${BASH_LINENO[i - 1]}: $1" >&2
-    exit 1
-}
-
-# Ends the case, which cannot hold here.
-skip() {
-    echo "skipped: ${FUNCNAME[1]#case_}: $1"
-    exit 77
-}
-
-# What the group tier does not hold is left out of the commands.
-own_session=setsid
-[ "${NACRE_TIER-}" != group ] || own_session=
-
-# nacre ARGUMENT...: $out, $err and $status are what came of it.
-nacre() {
-    status=0
-    "$nacre" "$@" >"$work/out" 2>"$work/err" || status=$?
-    out=$(<"$work/out")
-    err=$(<"$work/err")
-}
-
-equal() { [ "$1" = "$2" ] || fail "got '$1', expected '$2'"; }
-holds() { [[ $1 == *"$2"* ]] || fail "'$2' is not in '$1'"; }
-lacks() { [[ $1 != *"$2"* ]] || fail "'$2' is in '$1'"; }
-match() { [[ $1 =~ $2 ]] || fail "'$1' does not match '$2'"; }
-lines() { [ "$(wc -l <"$work/out")" -eq "$1" ] || fail "expected $1 lines, got '$out'"; }
-
-# until COMMAND...: waits a few seconds for it to succeed.
-until_true() {
-    local i
-    for ((i = 0; i < 250; i++)); do
-        "$@" && return
-        sleep 0.02
-    done
-    fail "never came true: $*"
-}
-
-# Alive means: a process that is not a zombie, with this marker among its arguments.
-alive() {
-    local pid state
-    for pid in $(pgrep -f -- "$1"); do
-        [ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] && continue
-        state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
-        [ -n "$state" ] && [ "$state" != Z ] && return 0
-    done
-    return 1
-}
-dead() { ! alive "$1"; }
-printed() { grep -qs -- "$1" "$2"; }
-has_output() { "$nacre" output "$1" | grep -q -- "$2"; }
-
-# A duration that no other process has, to be found by.
-unique_sleep() { echo "$((100000 + RANDOM)).$$$RANDOM"; }
-
-json() { python3 -IS -c 'import json, sys; r = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' \
-    "$work/out" "$1"; }
-
-milliseconds() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
+# shellcheck source=tests/features/cases.sh
+source "$(dirname "$(realpath "$0")")/cases.sh"
 
 # -- Saying what it is, and refusing what makes no sense -------------------------------------------
 
@@ -82,10 +10,12 @@ case_help() {
     local verb
     nacre --help
     equal "$status" 0
-    for verb in run start list output show wait input kill adopt rm gc sessions config doctor; do
+    for verb in run start list output show wait input kill adopt rm gc sessions config doctor \
+        sandbox; do
         holds "$out" "  $verb "
     done
-    for verb in run start list output show wait input kill adopt rm gc sessions config doctor; do
+    for verb in run start list output show wait input kill adopt rm gc sessions config doctor \
+        sandbox; do
         nacre help $verb
         equal "$status" 0
         holds "$out" "usage: nacre $verb"
@@ -101,19 +31,7 @@ case_help() {
     equal "$(ls -A "$NACRE_HOME" 2>/dev/null)" ""
 }
 
-usage() {
-    local expected=$1
-    shift
-    nacre "$@"
-    equal "$status" 2
-    equal "$out" ""
-    holds "$err" "$expected"
-    [ "$(wc -l <"$work/err")" -eq 1 ] || fail "more than one sentence: $err"
-    match "$err" '^nacre: '
-}
-
 case_usage() {
-    usage '--help'
     usage 'did you mean "list"?' lsit
     usage 'did you mean "output"?' outptu
     usage 'unknown verb "frobnicate"' frobnicate
@@ -124,8 +42,8 @@ case_usage() {
     usage 'missing' run
     usage 'missing' run --
     usage 'missing' output
-    usage 'missing' kill
-    usage 'missing' rm
+    usage 'which shells?' kill
+    usage 'which shells?' rm
     usage 'missing' wait
     usage '"x"' list x
     usage '--timeout needs a value' run --timeout
@@ -152,18 +70,18 @@ case_usage() {
 
 case_numbers() {
     local bad
-    for bad in 0 0.0 -1 abc '' ' 5' '5 ' 1e3 0x10 inf nan 5s . 1.2.3 99999999999999999999; do
+    for bad in 0 0.0 -1 abc '' ' 5' '5 ' 1e3 0x10 inf nan 5x . 1.2.3 99999999999999999999; do
         usage '--timeout' run --timeout "$bad" -- true
     done
     for bad in -1 abc '' ' 5' 1.5 99999999999999999999; do
         usage '--tail' output abcd --tail "$bad"
         usage '--offset' output abcd --offset "$bad"
     done
-    for bad in -1 abc '' 5s; do
+    for bad in -1 abc '' 5x; do
         usage '--grace' kill abcd --grace "$bad"
         usage '--timeout' wait abcd --timeout "$bad"
     done
-    for good in 5 5. .5 5.25 0005; do
+    for good in 5 5. .5 5.25 0005 5s 900ms 2m; do
         nacre run --timeout $good -- 'exit 3'
         equal "$status" 3
     done
@@ -211,7 +129,7 @@ case_run_streams() {
     equal "$out" foobar
     equal "$err" err
     nacre run echo one '  two'
-    equal "$out" 'one two'
+    equal "$out" 'one   two'
     nacre run -- 'echo --json; echo "$0"; cat; echo end'
     equal "$out" $'--json\nbash\nend'
 }
@@ -252,6 +170,29 @@ case_run_timeout() {
     holds "$err" 'timed out after 0.5s'
     [ $(($(milliseconds) - begin)) -lt 3000 ] || fail "it took too long"
     until_true dead "sleep $sleep"
+}
+
+case_limits() {
+    local bad
+    for bad in memory memory= =2G memory=0 memory=x cpu=-1 cpu=1,5 processes=1.5 nothing=1; do
+        usage '--limit' run --limit "$bad" -- true
+    done
+    nacre run --limit files=77,cpu_time=1h --limit file_size=1M -- 'ulimit -n; ulimit -f; exit 4'
+    equal "$out" $'77\n1024'
+    equal "$err" ""
+    equal "$status" 4
+    nacre run --limit file_size=4K -- "exec head -c 99999 /dev/zero >$work/large"
+    equal "$status" 153
+    equal "$err" 'nacre: killed by the file size limit 4 KiB'
+    nacre run --json --limit file_size=4K -- "exec head -c 99999 /dev/zero >$work/large"
+    holds "$out" '"ended_by": "file_size"'
+    holds "$out" 'killed(limit file_size)'
+    NACRE_LIMIT_FILES=55 nacre run -- 'ulimit -n'
+    equal "$out" 55
+    nacre start --limit files=66 -- 'ulimit -n'
+    nacre wait "$out"
+    nacre doctor --json
+    holds "$out" '"file_size": "rlimit"'
 }
 
 case_run_surroundings() {
@@ -362,7 +303,8 @@ out"
     equal "$status" 124
     match "$out" '^Timed out after 0\.3s \(killed\) \| stdout: 1 lines'
     holds "$out" $'\nBEFORE'
-    nacre run --summary -- "sleep $sleep & echo hi"
+    # Before its exec it is a subshell.
+    nacre run --summary -- "sleep $sleep & until grep -q sleep /proc/\$!/comm; do :; done; echo hi"
     match "$out" $'\nLeft running: pid [0-9]+ \\(sleep '"$sleep"$'\\)\n--- stdout'
     until_true dead "sleep $sleep"
 }
@@ -391,7 +333,7 @@ case_show() {
     nacre run --summary -- 'seq 1 20000; echo "ERROR: cause"; seq 1 20000; exit 3'
     equal "$status" 3
     local summary=$out
-    holds "$summary" $'\n--- stdout (likely causes: 1 of 1) ---\n20001: ERROR: cause\n'
+    holds "$summary" $'\n--- stdout (likely causes: 1 of 1) ---\n19999- 19999\n20000- 20000\n20001: ERROR: cause\n20002- 1\n'
     match "$summary" 'nacre recall --id ([0-9a-f]{8}) '
     id=${BASH_REMATCH[1]}
     nacre show "$id"
@@ -475,14 +417,6 @@ case_run_json() {
     equal "$(json 'r["status"], r["timed_out"], r["exit_code"]')" "('timed_out', True, None)"
 }
 
-# start_run ARGUMENT...: nacre run in the background with its signals as a terminal
-# leaves them, which bash's `&` does not.
-start_run() {
-    rm -f "$work/out"
-    env --default-signal=INT,HUP,TERM,PIPE "$nacre" run "$@" >"$work/out" 2>"$work/err" &
-    run_pid=$!
-}
-
 case_run_signals() {
     local sleep signal
     for signal in INT:130 TERM:143 HUP:129; do
@@ -499,7 +433,7 @@ case_run_signals() {
     done
     nacre list --all
     lines 3
-    equal "$(grep -c '^cancelled ' "$work/out")" 3
+    equal "$(grep -c $'^cancelled\t' "$work/out")" 3
 }
 
 case_run_second_interrupt() {
@@ -539,7 +473,7 @@ case_run_killed_front_end() {
     until_true dead "sleep $sleep"
     nacre list --all
     lines 1
-    match "$out" '^killed '
+    match "$out" $'^killed\t'
 }
 
 case_run_broken_pipe() {
@@ -589,6 +523,30 @@ case_run_cannot_write() {
 }
 
 # A reader that does not read must not keep a signal from being heard.
+# A limit on the size of files is an error and not the end, and the command's own as it was.
+case_file_size() {
+    nacre start -- 'echo old'
+    equal "$status" 0
+    out=$(ulimit -S -f 0; "$nacre" run -- "echo hi; ulimit -S -f; (echo >$work/file); echo \$?" 2>/dev/null |
+        cat; exit "${PIPESTATUS[0]}") || fail "status $?: $out"
+    equal "$out" $'hi\n0\n153'
+    out=$(ulimit -S -f 0; "$nacre" list --all 2>&1 | cat; exit "${PIPESTATUS[0]}") || fail "list: $out"
+    holds "$out" 'echo old'
+    out=$(ulimit -S -f 0; "$nacre" recall old 2>&1 | cat; exit "${PIPESTATUS[0]}") || fail "recall: $out"
+    out=$(ulimit -S -f 0; "$nacre" gc 2>&1 | cat; exit "${PIPESTATUS[0]}") || fail "gc: $out"
+    status=0
+    (ulimit -S -f 1; "$nacre" run -- 'seq 1 3000' >"$work/out" 2>/dev/null) || status=$?
+    equal "$status" 1
+    equal "$(wc -c <"$work/out")" 1024
+}
+
+# What it said is believed, though nothing of it could be written down.
+case_keeper_that_cannot_write() {
+    nacre run -- 'prlimit --pid $PPID --fsize=0:0; exit 7'
+    equal "$status" 7
+    lacks "$err" vanished
+}
+
 case_run_blocked_reader() {
     local sleep
     sleep=$(unique_sleep)
@@ -620,7 +578,7 @@ case_start_to_rm() {
     equal "$out" warn
     nacre list
     lines 1
-    match "$out" "^running +${id:0:8} +[0-9]+s +[0-9.]+s +[0-9.]+[KM] +8  -  -  \[web\] echo up; echo warn"
+    match "$out" "^running"$'\t'"${id:0:8}"$'\t[0-9]+s\t[0-9.]+s\t[0-9.]+s\t[0-9.]+[KM]\t8\t-\t-\t'"\[web\] echo up; echo warn"
     nacre rm "$id"
     equal "$status" 1
     match "$err" '^nacre: '
@@ -638,7 +596,7 @@ case_start_to_rm() {
     lines 0
     nacre list --all
     lines 1
-    match "$out" "^killed "
+    match "$out" "^killed"$'\t'
     nacre output "$id"
     equal "$out" $'up\nwarn'
     nacre rm "$id"
@@ -708,7 +666,7 @@ case_list() {
     equal "$out" "$ling exited(7), lingering"
     nacre list
     lines 2
-    holds "$out" 'exited(7), lingering '
+    holds "$out" $'exited(7), lingering\t'
     lacks "$out" 'exited(0)'
     nacre list --all
     lines 3
@@ -748,7 +706,7 @@ time.sleep(300)"') || fail "start failed"
     until_true eval "[ -n \"\$($nacre output $id)\" ]"
     port=$("$nacre" output "$id")
     nacre list
-    match "$out" "^running +${id:0:8} +[0-9]+[sm] +[0-9.]+s +[4-9][0-9]M +[56]  $port  -  exec python3 -c "
+    match "$out" "^running"$'\t'"${id:0:8}"$'\t[0-9]+[sm]\t[0-9.]+s\t[0-9.]+s\t[4-9][0-9]M\t[56]\t'"$port"$'\t-\texec python3 -c '
     script -qec "stty cols 80; $nacre list" /dev/null >"$work/tty"
     holds "$(<"$work/tty")" PORTS
     nacre list --json
@@ -757,7 +715,7 @@ time.sleep(300)"') || fail "start failed"
         "(True, True, True)"
     nacre kill "$id"
     nacre list --all
-    match "$out" "^killed +${id:0:8} +[0-9]+[sm] +[0-9.]+s +[4-9][0-9]M +[56]  -  -  exec"
+    match "$out" "^killed"$'\t'"${id:0:8}"$'\t[0-9]+[sm]\t[0-9.]+s\t[0-9.]+s\t[4-9][0-9]M\t[56]\t-\t-\texec'
     nacre list --all --json
     equal "$(json 'r[0]["usage"], r[0]["max_rss_kb"] > 40 << 10')" "(None, True)"
 }
@@ -774,29 +732,29 @@ case_sessions() {
     equal "$status$out$err" 0
     nacre sessions --all --json
     equal "$out" '[]'
-    a=$("$nacre" start -- "exec sleep $sleep") || fail "start failed"
+    a=$(NACRE_SESSION=starter "$nacre" start -- "exec sleep $sleep") || fail "start failed"
     nacre run -- true
     run_as agent --cwd "$work" -- "echo ready; exec sleep $sleep"
     until_true printed ready "$work/out"
     cp "$work/out" "$work/ready"
     nacre list
     lines 2
-    match "$out" "  agent  echo ready"
+    holds "$out" $'\tagent\techo ready'
     nacre sessions
     lines 2
-    match "$out" $'^ended +[0-9a-f]{8}  - +-  [0-9]+s  1/1  0  /.*\nalive  [0-9a-f]{8}  agent +'$run_pid'  [0-9]+s  1/1  0  /'
+    match "$out" $'^ended\t[0-9a-f]{8}\tstarter\t-\t-\t[0-9]+s\t1/1\t0\t/.*\nalive\t[0-9a-f]{8}\tagent\t-\t'$run_pid$'\t[0-9]+s\t1/1\t0\t/'
     nacre sessions --all
-    lines 3
+    lines 2
     nacre sessions --json
     equal "$(json '[(s["status"], s["name"], s["running"], s["shells"], s["completions"]) for s in r]')" \
-        "[('ended', '', 1, 1, 0), ('alive', 'agent', 1, 1, 0)]"
+        "[('ended', 'starter', 1, 1, 0), ('alive', 'agent', 1, 1, 0)]"
     equal "$(json 'r[1]["pid"]')" "$run_pid"
     b=$(json 'r[1]["id"]')
     equal "$(json 'r[0]["cwd"]')" "$PWD"
     for b in agent "$b" "${b:0:4}"; do
         nacre list --session "$b"
         lines 1
-        holds "$out" 'agent  echo ready'
+        holds "$out" $'agent\techo ready'
     done
     nacre list --session "$(json 'r[0]["id"]' 2>/dev/null || echo none)"
     equal "$status" 1
@@ -810,14 +768,14 @@ case_sessions() {
     nacre sessions --json
     equal "$(json '[s["name"] for s in r]')" "['agent']"
     nacre sessions --all --json
-    equal "$(json '[s["completions"] for s in r]')" "[1, 0, 0]"
+    equal "$(json '[s["completions"] for s in r]')" "[1, 0]"
     kill -KILL $run_pid
     wait $run_pid 2>/dev/null
     until_true dead "sleep $sleep"
     nacre sessions
     lines 0
     nacre sessions --all
-    match "$out" $'\ngone +[0-9a-f]{8}  agent  -  '
+    match "$out" $'\ngone\t[0-9a-f]{8}\tagent\t-\t-\t'
     script -qec "stty cols 100; $nacre sessions --all" /dev/null >"$work/tty"
     holds "$(<"$work/tty")" UNDELIVERED
     script -qec "$nacre sessions" /dev/null >"$work/tty"
@@ -844,7 +802,7 @@ case_adopt() {
     sleep 0.3
     alive "sleep $sleep" || fail "it ended with its session"
     nacre list
-    match "$out" "^running +${id:0:8} "
+    match "$out" "^running"$'\t'"${id:0:8}"$'\t'
     nacre adopt "$id"
     equal "$status" 0
     equal "$out" "shell $id is kept already, and its session has ended: there is nothing to do"
@@ -865,16 +823,16 @@ case_names() {
     local sleep id other first
     sleep=$(unique_sleep)
     id=$("$nacre" start --name web -- "exec sleep $sleep") || fail "start failed"
-    nacre sessions --json
-    first=$(json 'r[0]["id"]')
+    nacre list --json
+    first=$(json 'r[0]["session"]')
     nacre start --name web -- "exec sleep $sleep"
     equal "$status" 0
     equal "$out" "$id"
     match "$err" "^nacre: already running: shell ${id:0:8} has the name \"web\""
     nacre start --name web --replace -- "exec sleep $sleep"
     equal "$out" "$id"
-    nacre sessions --json
-    equal "$(json '[(s["id"], s["running"], s["shells"]) for s in r]')" "[('$first', 1, 1)]"
+    nacre list --json
+    equal "$(json '[s["session"] for s in r]')" "['$first']"
     for other in "--cwd / -- exec sleep $sleep" "-- sleep $sleep"; do
         # shellcheck disable=SC2086
         nacre start --name web $other
@@ -938,10 +896,7 @@ case_gc() {
 
 # -- A list that is drawn again and again ----------------------------------------------------------
 
-# Its socket goes with the case.
-tm() { TMUX_TMPDIR=$TMPDIR tmux -L t -f /dev/null "$@"; }
-on_screen() { [[ $(tm capture-pane -p) == *"$1"* ]]; }
-off_screen() { ! on_screen "$1"; }
+at_prompt() { [ "$(tm capture-pane -p | sed '/^$/d' | tail -n 1)" = 'prompt>' ]; }
 
 case_list_watch() {
     local id key
@@ -973,9 +928,12 @@ case_list_watch() {
     on_screen '[first]' || fail "the last picture is gone"
     equal "$(tm display -p '#{alternate_on} #{cursor_flag}')" '0 1'
     for key in C-c q; do
-        tm send-keys clear Enter "$nacre list --watch" Enter
+        tm send-keys clear Enter
+        until_true off_screen '[first]'
+        tm send-keys "$nacre list --watch" Enter
         until_true on_screen '[first]'
         tm send-keys $key
+        until_true at_prompt # what is typed before that is thrown away
         tm send-keys "stty -a | grep -o ' icanon'; stty -a | grep -o ' echo '; echo en''d" Enter
         until_true on_screen $'\nend'
         holds "$(tm capture-pane -p)" $'\n icanon\n echo'
@@ -1044,15 +1002,27 @@ case_output_follow() {
 }
 
 case_output_on_a_terminal() {
-    local id
+    local id verb
     id=$("$nacre" start -- 'printf "\033[31mred\033[0m\t\303\251\377 \302\233x\007\n"') || fail "start failed"
     nacre wait "$id"
-    script -qec "$nacre output $id" /dev/null | tr -d '\r' >"$work/tty"
-    equal "$(<"$work/tty")" $'^[[31mred^[[0m\t\303\251\357\277\275 \357\277\275x^G'
+    script -qec "env TERM=xterm $nacre output $id" /dev/null | tr -d '\r' >"$work/tty"
+    equal "$(<"$work/tty")" $'\033[31mred\033[0m\t\303\251\357\277\275 \357\277\275x^G'
+    script -qec "env TERM=xterm NO_COLOR=1 $nacre output $id" /dev/null | tr -d '\r' >"$work/tty"
+    equal "$(<"$work/tty")" $'red\t\303\251\357\277\275 \357\277\275x^G'
     script -qec "$nacre output $id --raw" /dev/null | tr -d '\r' >"$work/tty"
     equal "$(<"$work/tty")" $'\033[31mred\033[0m\t\303\251\377 \302\233x\007'
     nacre output "$id"
     equal "$out" $'\033[31mred\033[0m\t\303\251\377 \302\233x\007'
+    id=$("$nacre" start -- 'printf "\033]52;c;eA==\a\033[?1049h\033[6n\xe2\x80\xaeend\n"') ||
+        fail "start failed"
+    nacre wait "$id"
+    for verb in "output $id" "output $id --follow" "show $id" 'recall end'; do
+        script -qec "env TERM=xterm $nacre $verb" /dev/null | tr -d '\r' >"$work/tty"
+        holds "$(<"$work/tty")" end
+        sed 's/\x1b\[[0-9;]*m//g' "$work/tty" >"$work/rest"
+        lacks "$(<"$work/rest")" $'\033'
+        lacks "$(<"$work/rest")" $'\u202e'
+    done
 }
 
 case_output_gap() {
@@ -1344,6 +1314,81 @@ case_doctor() {
     equal "$status" 1
 }
 
+# A keeper that has no nacre-fence beside it: no sandbox can be made.
+without_fence() {
+    mkdir "$work/apart"
+    cp "${NACRE_KEEPER:-$(dirname "$nacre")/nacre-keeper}" "$work/apart/nacre-keeper"
+    cp "$(dirname "$nacre")/nacre-text.so" "$work/apart"
+    export NACRE_KEEPER=$work/apart/nacre-keeper
+}
+
+case_doctor_sandbox() {
+    nacre doctor
+    match "$out" 'sandbox, and what would hold it:'
+    if ! nacre sandbox explain --sandbox read-only || [ "$status" != 0 ]; then
+        nacre doctor
+        match "$out" 'no   P1 files.*the sandbox cannot be had, so nothing was started'
+        skip "no sandbox can be made here: $out"
+    fi
+    nacre doctor --json
+    equal "$(json 'len(r["sandbox"]), all(p["held"] for p in r["sandbox"]), r["sandbox_error"]')" \
+        "(8, True, None)"
+    without_fence
+    nacre doctor
+    equal "$status" 0
+    match "$out" 'no   P1 files.*no   P8 privilege.*cannot execute nacre-fence'
+    nacre doctor --json
+    equal "$(json 'any(p["held"] for p in r["sandbox"])')" False
+    equal "$(json '"nacre-fence" in r["sandbox_error"]')" True
+    equal "$(ls -A "$TMPDIR")" ""
+}
+
+case_sandbox_explain() {
+    local explain=(sandbox explain --sandbox workspace-write)
+    usage 'the word is "explain"' sandbox show
+    usage 'say which one is meant' sandbox explain -- true
+    nacre sandbox explain
+    equal "$out" $'sandbox: off (default)\ncommands run with the rights of who starts them'
+    mkdir -p "$work/project/.git/hooks" "$work/project/sub" "$work/secrets" "$work/elsewhere"
+    touch "$work/project/.git/config"
+    cd "$work/project" || fail "no project"
+    nacre "${explain[@]}"
+    [ "$status" = 0 ] || skip "no sandbox can be made here: $out"
+    equal "$err" ""
+    holds "$out" "sandbox: workspace-write (--sandbox)"
+    holds "$out" "network: off, but for loopback"
+    match "$out" "writable: [^:]*$work/project"
+    match "$out" "protected: [^:]*$work/project/.git/config"
+    match "$out" "pinned: [^:]*$work/project/.git"
+    match "$out" 'yes  P1 files.*yes  P4 network.*-    P5 hosts.*yes  P8 privilege'
+    equal "$(ls -A "$TMPDIR")" ""
+    lacks "$(ls -A "$NACRE_HOME" 2>/dev/null)" fence
+
+    nacre "${explain[@]}" --hide "$work/secrets" --write "$work/elsewhere" --network example.org --json
+    equal "$status" 0
+    equal "$(json 'r["mode"], r["network"], r["error"]')" "('workspace-write', ['example.org'], None)"
+    equal "$(json "'$work/secrets' in r['places']['hidden']")" True
+    equal "$(json "'$work/elsewhere' in r['places']['writable']")" True
+    equal "$(json 'all(p["held"] for p in r["properties"])')" True
+    nacre "${explain[@]}" --network on
+    match "$out" '-    P4 network.*-    P5 hosts'
+
+    nacre "${explain[@]}" -- 'touch sub/a; echo >>.git/config; exit 7'
+    equal "$status" 7
+    holds "$err" "nacre: Sandbox: refused to write $work/project/.git/config: it is protected"
+    [ -e sub/a ] && [ ! -s .git/config ] || fail "it did not run in the sandbox"
+    nacre "${explain[@]}" -- true
+    equal "$err" "nacre: Sandbox: refused nothing, as far as that is known"
+
+    nacre sandbox explain --sandbox workspace-write --write "$work/none"
+    equal "$status" 1
+    holds "$err" "sandbox_write names $work/none"
+    without_fence
+    nacre "${explain[@]}"
+    equal "$status" 1
+    match "$out" 'no   P1 files.*cannot execute nacre-fence'
+}
+
 # -- Settings --------------------------------------------------------------------------------------
 
 # config_file TEXT: becomes the configuration file; $config is its path.
@@ -1417,6 +1462,25 @@ case_config_wrong() {
     holds "$err" 'NACRE_GRACE: grace takes a time'
 }
 
+# What a message quotes stays on its line, and does nothing to the terminal.
+case_messages_are_legible() {
+    local bad=$'x\nnacre: all is well\e]52;c;eA==\a\u202ey'
+    nacre output "$bad"
+    lacks "$err" $'\n'
+    lacks "$err" $'\e'
+    lacks "$err" $'\u202e'
+    holds "$err" 'x\nnacre: all is well\x1b]52;c;eA==\x07\u202ey'
+    nacre run --cwd "/$bad" -- true
+    equal "$status" 1
+    holds "$err" '"/x\nnacre: all is well\x1b]52;'
+    nacre "$bad"
+    lacks "$err" $'\e'
+    nacre run "--$bad"
+    lacks "$err" $'\e'
+    nacre kill "$(printf 'x%.0s' {1..9000})"
+    [ ${#err} -lt 1100 ] || fail "a message of ${#err} bytes"
+}
+
 case_config_used() {
     unset NACRE_TIER # it would win over the file
     config_file '{"shell": "sh", "tier": "group"}'
@@ -1440,8 +1504,16 @@ case_secrets() {
     nacre doctor --env
     equal "$status" 0
     lacks "$out$err" v4lue
-    holds "$out" $'\n  MY_SECRET       "env_allow": ["MY_SECRET"]\n'
+    match "$out" $'\n  MY_SECRET +"env_allow": \\["MY_SECRET"\\]\n'
     lacks "$out" SSH_AUTH_SOCK
+    export DATABASE_URL=postgres://u:v4lue-4@h/db REDIS_URL=redis://h:6379/0 SENTRY_DSN=v4lue-5
+    nacre run -- env
+    lacks "$out" v4lue
+    holds "$out" REDIS_URL=redis://h:6379/0
+    nacre doctor --env
+    lacks "$out$err" v4lue
+    match "$out" $'\n  DATABASE_URL +"env_allow": \\["DATABASE_URL"\\]  \\(a URL with a password\\)\n'
+    match "$out" $'\n  SENTRY_DSN +"env_allow": \\["SENTRY_DSN"\\]\n'
     config_file '{"env_allow": ["GITHUB_*"], "env_deny": ["SSH_AUTH_SOCK"]}'
     nacre run -- env
     holds "$out" GITHUB_TOKEN=v4lue-3
@@ -1451,76 +1523,10 @@ case_secrets() {
     holds "$out" MY_SECRET=given
     nacre doctor --env --json
     lacks "$out" v4lue
-    equal "$(json '[(e["name"], e["why"]) for e in r["removed"] if e["name"] in ("MY_SECRET", "GITHUB_TOKEN", "SSH_AUTH_SOCK")]')" \
-        "[('MY_SECRET', 'name'), ('SSH_AUTH_SOCK', 'env_deny')]"
+    equal "$(json '[(e["name"], e["why"]) for e in r["removed"] if e["name"] in ("MY_SECRET", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "DATABASE_URL")]')" \
+        "[('DATABASE_URL', 'value'), ('MY_SECRET', 'name'), ('SSH_AUTH_SOCK', 'env_deny')]"
     equal "$(json '[e["allow"] for e in r["removed"] if e["name"] == "MY_SECRET"]')" \
         "['\"env_allow\": [\"GITHUB_*\", \"MY_SECRET\"]']"
 }
 
-# -- Running them ----------------------------------------------------------------------------------
-
-# The processes that belong to a home: by their environment, or by a file of it that is open.
-processes_of() {
-    local pid state
-    {
-        grep -lsza "^NACRE_HOME=$1\$" /proc/[0-9]*/environ
-        find /proc/[0-9]*/fd -maxdepth 1 -lname "$1/*" 2>/dev/null
-    } | cut -d/ -f3 | sort -u | while read -r pid; do
-        state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
-        [ -z "$state" ] || [ "$state" = Z ] || echo "$pid"
-    done
-}
-
-# Says what is left of a home, if anything still is after a moment, and ends it.
-check_nothing_left() {
-    local i pids pid
-    for ((i = 0; i < 50; i++)); do
-        pids=$(processes_of "$1")
-        [ -n "$pids" ] || return 0
-        sleep 0.05
-    done
-    for pid in $pids; do
-        echo "    left behind: $pid $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
-        kill -KILL "$pid" 2>/dev/null
-    done
-    return 1
-}
-
-run_case() {
-    local name=$1 place ok=1 status=0 begin=$SECONDS
-    place=$(mktemp -d)
-    mkdir "$place/work" "$place/tmp"
-    env -u NACRE_ID NACRE_HOME="$place/home" TMPDIR="$place/tmp" NACRE="$nacre" work="$place/work" \
-        timeout -k 5 "$limit" bash "$self" --case "$name" </dev/null || status=$?
-    [ $status -ne 124 ] || echo "    not done after $limit s"
-    [ $status -eq 0 ] || [ $status -eq 77 ] || ok=0
-    check_nothing_left "$place/home" || ok=0
-    rm -rf "$place"
-    if [ $ok -eq 1 ] && [ $status -eq 77 ]; then
-        return
-    elif [ $ok -eq 1 ]; then
-        passed=$((passed + 1))
-        echo "ok      $name ($((SECONDS - begin)) s)"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  $name"
-    fi
-}
-
-main() {
-    passed=0 failed=0
-    nacre=$(realpath -e "$nacre") || exit 1
-    local names=("$@") name
-    [ $# -gt 0 ] || mapfile -t names < <(sed -n 's/^case_\([a-z_]*\)() {$/\1/p' "$self")
-    for name in "${names[@]}"; do
-        run_case "$name"
-    done
-    echo "$passed passed, $failed failed"
-    [ $failed -eq 0 ]
-}
-
-if [ "${1-}" = --case ]; then
-    "case_$2"
-else
-    main "$@" 2>&1
-fi
+run_cases "$@"

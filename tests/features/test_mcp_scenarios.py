@@ -5,6 +5,7 @@ usage: [NACRE=build/nacre] test_mcp_scenarios.py [CASE...]"""
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -123,7 +124,7 @@ def the_cause_is_lifted_out(serve):
         holds(text, f"stdout: {lines} lines")
         left = re.search(r'Left out: stdout (\d+) lines.*recall\(id: "(\w+)", lines: "(\d+)-(\d+)"', text)
         assert left, text
-        shown = len(re.findall(r"^\d+$", text, re.M)) + (stream == "stdout")
+        shown = len(re.findall(r"^\d+$", text, re.M)) + len(re.findall(r"^\d+[:-] ", text, re.M))
         assert int(left[1]) == lines - shown, (left[0], shown, lines)
         first = int(left[3])
         got = s.text("recall", id=left[2], lines=f"{first}-{first + 2}", stream="stdout")
@@ -315,12 +316,25 @@ def two_servers_at_once(serve):
             holds(listed.stdout.decode(), shell[:8])
 
 
+def files_that_may_not_grow(serve):
+    s = serve()
+    s.initialize()
+    _, hard = resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (0, hard))
+    holds(s.text("bash", command="seq 1 30000; ulimit -S -f"), "30000", "\n0\n")
+    shell = s.start("echo from the background")
+    s.await_end(shell)
+    holds(s.text("recall", pattern="from the back"), f"{shell[:8]} stdout:1: from the background")
+    holds(s.text("list_shells"), shell[:8])
+    s.close()
+
+
 CASES = [
     leftovers_do_not_delay, a_closed_output_is_no_end, nothing_is_asked, a_foreground_server_yields,
     a_full_pipe_holds_up_nobody, the_cause_is_lifted_out, a_timeout_keeps_what_was_printed,
     reads_show_what_is_new, outcomes_are_told_as_they_are, failures_name_stage_and_cause,
     exactly_eight_run, the_next_server_in_a_directory_tells, every_type_for_every_argument,
-    strangers_do_not_touch_shells, two_servers_at_once,
+    strangers_do_not_touch_shells, two_servers_at_once, files_that_may_not_grow,
 ]
 
 if __name__ == "__main__":

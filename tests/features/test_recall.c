@@ -62,6 +62,33 @@ TEST(the_cause_in_the_middle)
     close_session(s);
 }
 
+/* Of lines that differ in numbers alone a few are shown, the rare one among them, and all counted.
+ */
+TEST(matches_of_one_template_are_folded)
+{
+    nacre_session *s = open_session();
+    struct run run = run_text(s, "for i in $(seq 400); do echo \"job $i failed at 0x${i}ff\"; "
+                                 "[ $i = 300 ] && echo 'the disk failed'; done; true");
+    struct found found = {.count = 0};
+    nacre_recall_query query = NACRE_RECALL_QUERY_INIT;
+    nacre_recall_totals totals = NACRE_RECALL_TOTALS_INIT;
+    query.pattern = "failed";
+    query.fold = 1;
+    CHECK_OK(nacre_recall(s, &query, note, &found, &totals, ERR));
+    CHECK_TEXT(found.text, "out:1:job 1 failed at 0x1ff\nout:2:job 2 failed at 0x2ff\n"
+                           "out:3:job 3 failed at 0x3ff\nout:301:the disk failed\n");
+    CHECK_EQ_INT(401, totals.matches);
+    CHECK_EQ_INT(4, totals.shown);
+    CHECK_EQ_INT(397, totals.folded);
+    query.fold = 0;
+    memset(&found, 0, sizeof found);
+    CHECK_OK(nacre_recall(s, &query, note, &found, &totals, ERR));
+    CHECK_EQ_INT(100, totals.shown);
+    CHECK_EQ_INT(0, totals.folded);
+    run_done(&run);
+    close_session(s);
+}
+
 TEST(newest_first)
 {
     nacre_session *s = open_session();

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 
 #include "base/buf.h"
-#include "view/render.h"
-#include "view/utf8.h"
+#include "screen/render.h"
+#include "text/utf8.h"
 
 #define SEED  20240117u
 #define CASES 2000
@@ -215,11 +215,10 @@ static int compare(const char *ours, const char *theirs)
 
 TEST_LIMIT(as_a_real_terminal, 40)
 {
-    struct buf bytes cleanup_buf, ours cleanup_buf;
+    struct buf bytes cleanup_buf = BUF_UP_TO(1 << 26);
+    struct buf ours cleanup_buf = BUF_UP_TO(1 << 26);
     if (!have_program("tmux"))
         SKIP("tmux is not installed");
-    buf_init(&bytes, 1 << 26);
-    buf_init(&ours, 1 << 26);
     for (int i = 0; i < CASES; i++)
         add_case(&bytes, i);
     add(&bytes, END);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 #include "run/state.h"
 
-enum { DAY_S = 24 * 3600, BIG = 700 * 1024 };
+enum { DAY_S = 24 * 3600, BIG = 700 * 1024, MIB = 1024 * 1024 };
 
 static nacre_gc_result collect(nacre_session *s, int dry_run)
 {
@@ -147,11 +148,163 @@ TEST(the_oldest_go_until_the_home_is_small_enough)
     CHECK_EQ_INT(2, result.removed);
     CHECK_EQ_INT(1, result.kept);
     CHECK_RANGE(2 * BIG, result.removed_bytes, 2 * BIG + 65536);
-    CHECK_RANGE(BIG, result.kept_bytes, BIG + 32768);
+    CHECK_RANGE(BIG, result.kept_bytes, BIG + 262144); /* with the catalog */
     CHECK_EQ_INT(result.removed_bytes, gone.bytes);
     CHECK(nacre_id_equal(&gone.ids[0], &ids[0]) && nacre_id_equal(&gone.ids[1], &ids[1]));
     CHECK(!is_there(&ids[0]) && !is_there(&ids[1]) && is_there(&ids[2]));
     CHECK_EQ_INT(1, counts_of(s).finished);
+    close_session(s);
+}
+
+/* What all of a home takes of the disk, as du(1) counts. */
+static uint64_t blocks;
+
+static int add_blocks(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)path;
+    (void)kind;
+    (void)ftw;
+    blocks += (uint64_t)st->st_blocks * 512;
+    return 0;
+}
+
+static uint64_t home_size(void)
+{
+    blocks = 0;
+    CHECK_EQ_INT(0, nftw(test_home(), add_blocks, 16, FTW_PHYS));
+    return blocks;
+}
+
+static int64_t home_runs(void)
+{
+    struct stat st;
+
+    CHECK_EQ_INT(0, stat(format("%s/runs", test_home()), &st));
+    return (int64_t)st.st_nlink - 2;
+}
+
+/* By sessions of one command each, as on a command line. */
+static void run_many(const char *const *settings, int count, const char *text)
+{
+    for (int i = 0; i < count; i++) {
+        nacre_session *s = open_tool(settings);
+        struct run run = run_text(s, text);
+        run_done(&run);
+        close_session(s);
+    }
+}
+
+/* What is collected is what was said before, and then the home is small enough. */
+static void check_collection(void)
+{
+    nacre_session *s = open_tool((const char *[]){"home_quota=1MiB", NULL});
+    nacre_gc_result told = collect(s, 1);
+    CHECK(home_size() > MIB);
+    nacre_gc_result done = collect(s, 0);
+
+    CHECK_RANGE(told.removed, done.removed, told.removed + 2);
+    CHECK_EQ_INT(told.removed + told.kept, done.removed + done.kept);
+    CHECK(done.kept > 0);
+    CHECK_RANGE(MIB / 2, home_size(), MIB);
+    CHECK_RANGE(home_size() / 2, done.kept_bytes, MIB);
+    CHECK_EQ_INT(0, collect(s, 0).removed);
+    close_session(s);
+}
+
+TEST_LIMIT(runs_that_print_nothing_take_room_too, 60)
+{
+    const char *settings[] = {"home_quota=1GiB", NULL};
+
+    run_many(settings, 120, "true");
+    CHECK(home_size() > 3 * MIB / 2);
+    check_collection();
+    /* The same in one session, which has one log for all. */
+    nacre_session *s = open_tool(settings);
+    for (int i = 0; i < 60; i++) {
+        struct run run = run_text(s, "true");
+        run_done(&run);
+    }
+    close_session(s);
+    check_collection();
+}
+
+TEST(texts_and_environments_take_room_too)
+{
+    nacre_session *s = open_tool((const char *[]){"home_quota=1GiB", NULL});
+    static char text[200000], variable[100000];
+    const char *env[] = {variable, NULL};
+    nacre_command command = NACRE_COMMAND_INIT;
+
+    memset(text, ' ', sizeof(text) - 1);
+    memset(variable, 'x', sizeof(variable) - 1);
+    memcpy(variable, "LONG=", 5);
+    command.text = text;
+    command.env = env;
+    for (int i = 0; i < 6; i++) {
+        struct run run = run_command(s, &command);
+        run_done(&run);
+    }
+    close_session(s);
+    check_collection();
+}
+
+/* Not only when an hour is over: there may be a lot by then. */
+TEST_LIMIT(a_close_collects_when_many_have_come, 60)
+{
+    run_many((const char *[]){"home_quota=1MiB", NULL}, 260, "true");
+    CHECK_RANGE(10, home_runs(), 200);
+    CHECK(home_size() < 5 * MIB);
+}
+
+static void set_time(const char *path, int days_ago)
+{
+    struct timespec times[2];
+
+    clock_gettime(CLOCK_REALTIME, &times[0]);
+    times[0].tv_sec -= (time_t)days_ago * DAY_S;
+    times[1] = times[0];
+    CHECK_EQ_INT(0, utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW));
+}
+
+/* Whether it is over cannot be said; that nothing has come of it for long can. */
+TEST(damaged_ones_go_when_nothing_comes_any_more)
+{
+    const char *settings[] = {"home_quota=1MiB", NULL},
+               *files[] = {"spec", "log", "spans", "state"};
+    nacre_session *s = open_tool(settings);
+    nacre_id old = print_big(s), fresh = print_big(s), good = print(s, "echo good");
+    nacre_id running = start_background(s, format("head -c %d /dev/zero; echo; sleep 300", BIG));
+
+    CHECK(AWAIT(output_has(s, &running, NACRE_OUT, "\n"), 5000));
+    spit(run_path(&old, "state"), "garbage", 7);
+    spit(run_path(&fresh, "state"), "garbage", 7);
+    forget_catalog();
+    for (int i = 0; i < 4; i++)
+        set_time(run_path(&old, files[i]), 2);
+    nacre_gc_result result = collect(s, 1);
+    CHECK(is_there(&old));
+    CHECK(result.removed >= 1);
+    collect(s, 0);
+    CHECK(!is_there(&old) && is_there(&fresh) && is_there(&running) && !is_there(&good));
+    kill_shell(s, &running, 0);
+    close_session(s);
+}
+
+TEST(catalogs_that_were_set_aside_go_first)
+{
+    nacre_session *s = open_tool((const char *[]){"home_quota=1MiB", NULL});
+    nacre_id id = print(s, "echo hi");
+    const char *aside = format("%s/catalog.db.damaged-1", test_home());
+    char *data = calloc(1, 2 * MIB);
+
+    CHECK(data);
+    spit(aside, data, 2 * MIB);
+    free(data);
+    CHECK_EQ_INT(0, collect(s, 1).removed);
+    CHECK_EQ_INT(0, access(aside, F_OK));
+    CHECK_EQ_INT(0, collect(s, 0).removed);
+    CHECK(access(aside, F_OK) < 0);
+    CHECK(is_there(&id));
     close_session(s);
 }
 
@@ -237,7 +390,8 @@ TEST(foreign_files_stay)
     CHECK_EQ_INT(0, access(format("%s/runs/letter", test_home()), F_OK));
     CHECK_EQ_INT(0, access(format("%s/runs/0123", test_home()), F_OK));
     CHECK_EQ_INT(0, access(format("%s/runs/%032d/letter", test_home(), 0), F_OK));
-    CHECK_EQ_INT(0, access(run_path(&mixed, "letter"), F_OK));
+    /* What is put into the directory of a shell goes with it. */
+    CHECK(access(run_path(&mixed, ""), F_OK) < 0);
     close_session(s);
 }
 

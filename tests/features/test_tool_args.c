@@ -137,8 +137,9 @@ TEST(every_wrong_type_of_every_argument)
         struct reply r = try(s, tool, name, values[v].json);
         if (!r.error || strncmp(r.text, name, strlen(name)) != 0)
             FAIL("%s of %s as %s: %s", name, text_of(tool, "name"), values[v].json, r.text);
-        CHECK_STR(r.text, " must be ");
-        CHECK_STR(r.text, ", such as ");
+        bool nul = values[v].json[1] == '\\' && is_right(property, "string");
+        CHECK_STR(r.text, nul ? " contains a NUL byte at offset 0;" : " must be ");
+        CHECK_STR(r.text, nul ? "leave it out" : ", such as ");
         tried++;
     }
     json_decref(tools);
@@ -178,6 +179,14 @@ TEST(numbers_out_of_range)
         {"bash", "{\"command\": \"a\", \"tiemout\": 1}", "did you mean \"timeout\"?"},
         {"bash", "{\"command\": \"a\", \"zzzzzzzzzz\": 1}", "there are command, timeout, "},
         {"list_shells", "{\"id\": \"abcd\"}", "there is no argument \"id\""},
+        {"bash", "{\"command\": \"a\", \"limits\": {\"memory\": \"much\"}}",
+         "limits.memory must be above 0 and within 0 to 1024TiB, such as 512MiB; it is \"much\""},
+        {"bash", "{\"command\": \"a\", \"limits\": {\"processes\": 0}}", "limits.processes must"},
+        {"bash", "{\"command\": \"a\", \"limits\": {\"processes\": 1.5}}", "limits.processes must"},
+        {"bash", "{\"command\": \"a\", \"limits\": {\"cpu\": -1}}", "limits.cpu must"},
+        {"bash", "{\"command\": \"a\", \"limits\": {\"cpu_time\": true}}", "limits.cpu_time must"},
+        {"bash", "{\"command\": \"a\", \"limits\": {\"ram\": 1}}",
+         "limits.ram must be one of memory, processes, "},
     };
     nacre_session *s = open_tool(NULL);
 

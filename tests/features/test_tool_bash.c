@@ -43,6 +43,25 @@ TEST(what_cannot_be_started)
     close_session(s);
 }
 
+#ifndef SMALL_BACKEND
+/* Each string may have 128 KiB, all together a quarter of the stack. */
+TEST(an_environment_that_is_too_large)
+{
+    nacre_session *s = open_tool(NULL);
+    char *value = malloc(200001);
+    CHECK(value);
+    memset(value, 'x', 200000);
+    value[200000] = '\0';
+    struct reply r = call(s, "bash", "{\"command\": \"true\", \"env\": {\"X\": \"%s\"}}", value);
+
+    CHECK(r.error);
+    CHECK_STR(r.text, "variables and 1");
+    CHECK_STR(r.text, "pass less in env, or large values by a file: Argument list too long");
+    free(value);
+    close_session(s);
+}
+#endif
+
 TEST(command_of_a_mebibyte)
 {
     nacre_session *s = open_tool(NULL);
@@ -151,7 +170,7 @@ TEST(timeout_that_was_given_stays_after_the_yield)
 
     CHECK_STR(r.text, "[nacre: it is ended 1 s after its start]");
     nacre_id id = parsed_id(&r);
-    wait_outcome(s, &id, 5000);
+    CHECK(AWAIT(tree_empty(s, &id), 5000));
     CHECK_TEXT(status_of(s, &id), "timed_out");
     close_session(s);
 }
@@ -197,7 +216,7 @@ TEST(call_that_is_only_freed_ends_its_command_too)
 {
     nacre_session *s = open_tool(NULL);
     const char *mark = marker();
-    nacre_call *c = begin_call(s, "bash", format("{\"command\": \"sleep 300.%s\"}", mark));
+    nacre_call *c = begin_call(s, "bash", format("{\"command\": \"exec sleep 300.%s\"}", mark));
 
     CHECK(!drive(c, 100));
     await_marked(mark, 1);
@@ -211,10 +230,10 @@ TEST(cancelled_call_leaves_background_shells_alone)
     nacre_session *s = open_tool(NULL);
     const char *mark = marker();
     nacre_call *c = begin_call(
-        s, "bash", format("{\"command\": \"sleep 300.%s\", \"background\": true}", mark));
+        s, "bash", format("{\"command\": \"exec sleep 300.%s\", \"background\": true}", mark));
 
     nacre_call_cancel(c);
-    CHECK(drive(c, 1000));
+    CHECK(drive(c, soon(1000)));
     nacre_call_free(c);
     await_marked(mark, 1);
     const char *id = launch(s, "sleep 300");
@@ -231,10 +250,13 @@ TEST(cancelled_call_leaves_background_shells_alone)
 TEST(second_call_is_served_while_the_first_waits)
 {
     nacre_session *s = open_tool(NULL);
-    nacre_call *c = begin_call(s, "bash", "{\"command\": \"echo first; sleep 1; echo done\"}");
+    nacre_call *c =
+        begin_call(s, "bash", format("{\"command\": \"echo first; %s; echo done\"}", gate()));
+    const char *progress = NULL;
 
-    CHECK(!drive(c, 300));
-    CHECK_TEXT(nacre_call_progress(c), "first");
+    CHECK(AWAIT(!drive(c, 0) && (progress = nacre_call_progress(c)) && contains(progress, "first"),
+                10000));
+    CHECK_TEXT(progress, "first");
     CHECK(!nacre_call_progress(c));
     CHECK(!nacre_call_result(c));
     int64_t begin = now_ms();
@@ -242,7 +264,9 @@ TEST(second_call_is_served_while_the_first_waits)
     CHECK_STR(r.text, "second");
     call(s, "list_shells", "{}");
     CHECK_RANGE(0, now_ms() - begin, soon(500));
-    CHECK(drive(c, 10000));
+    CHECK(!drive(c, 0));
+    let_go();
+    CHECK(drive(c, soon(10000)));
     r = read_reply(nacre_call_result(c));
     CHECK_STR(r.text, "first\ndone\n");
     nacre_call_delivered(c);
@@ -441,5 +465,50 @@ TEST(structured_content_if_wanted)
 
     CHECK_TEXT(json_string_value(json_object_get(content, "text")), r.text);
     CHECK(json_equal(json_object_get(content, "run"), r.run));
+    close_session(s);
+}
+
+/* -- Limits ----------------------------------------------------------------------------------- */
+
+TEST(limits_of_a_call)
+{
+    static const char *const settings[] = {"limit_files=64", "limit_processes=99", NULL};
+    nacre_session *s = open_tool(settings);
+    struct reply r = call(s, "bash",
+                          "{\"command\": \"ulimit -n; echo Too many open files >&2\", "
+                          "\"limits\": {\"files\": 48, \"cpu_time\": \"10m\"}}");
+    const json_t *limits = json_object_get(r.run, "limits");
+    CHECK(!r.error);
+    CHECK_STR(r.text, "\nopen files limit 48 in force\n");
+    CHECK_STR(r.text, "48\n");
+    CHECK_EQ_INT(48,
+                 json_integer_value(json_object_get(json_object_get(limits, "in_force"), "files")));
+    CHECK_EQ_INT(600000, json_integer_value(
+                             json_object_get(json_object_get(limits, "in_force"), "cpu_time")));
+    CHECK_EQ_INT(
+        99, json_integer_value(json_object_get(json_object_get(limits, "in_force"), "processes")));
+    CHECK(json_is_null(json_object_get(limits, "ended_by")));
+
+    r = call(s, "bash", "{\"command\": \"true\", \"limits\": {\"files\": 65}}");
+    CHECK(r.error);
+    CHECK_STR(r.text, "limits.files can only be narrowed: 65 is more than the 64 of the setting "
+                      "limit_files");
+    close_session(s);
+}
+
+TEST_LIMIT(a_limit_in_a_completion, 60)
+{
+    nacre_session *s = open_tool(NULL);
+    struct reply r = call(s, "bash",
+                          "{\"command\": \"head -c 99999 /dev/zero >x; "
+                          "exec head -c 99999 /dev/zero >x\", \"background\": true, "
+                          "\"limits\": {\"file_size\": 4096}}");
+    CHECK(!r.error);
+    if (!strstr(r.text, "killed by the file size limit 4 KiB")) {
+        const char *id = json_string_value(json_object_get(r.run, "id"));
+        r = call(s, "bash_output", "{\"id\": \"%s\", \"wait\": 20}", id);
+    }
+    CHECK_STR(r.text, "[nacre: killed by the file size limit 4 KiB]");
+    CHECK_TEXT(json_string_value(json_object_get(r.run, "status")), "killed(limit file_size)");
     close_session(s);
 }

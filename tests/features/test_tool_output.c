@@ -39,7 +39,7 @@ TEST(undelivered_answers_take_nothing_away)
     CHECK_STR(nacre_call_result(c), "text");
     nacre_call_free(c);
     c = begin_call(s, "bash_output", format("{\"id\": \"%s\"}", id));
-    CHECK(drive(c, 1000));
+    CHECK(drive(c, soon(1000)));
     CHECK_STR(nacre_call_result(c), "text");
     nacre_call_delivered(c);
     nacre_call_free(c);

@@ -226,6 +226,10 @@ TEST(recall_finds_lines)
     CHECK_STR(r.text, format("%.8s stdout-502- 1\n", id));
     r = call(s, "recall", "{\"pattern\": \"^[0-9]+$\", \"limit\": 3}");
     CHECK_STR(r.text, "[nacre: 506 more lines match; limit shows more]");
+    r = call(s, "recall", "{\"pattern\": \"^[0-9]+$\"}");
+    CHECK_EQ_INT(4, count_of(r.text, "\n"));
+    CHECK_STR(r.text, "[nacre: 506 more lines are like those shown but for their numbers; limit "
+                      "shows each]");
     r = call(s, "recall", "{\"pattern\": \"(one\", \"literal\": true}");
     CHECK_TEXT(r.text, "no lines match\n");
     r = call(s, "recall", "{\"pattern\": \"(one\"}");
@@ -297,7 +301,7 @@ TEST(undelivered_completions_come_again)
     await_end(s, id);
     nacre_call *c = begin_call(s, "list_shells", "{}");
 
-    CHECK(drive(c, 1000));
+    CHECK(drive(c, soon(1000)));
     struct reply r = read_reply(nacre_call_result(c));
     CHECK_STR(r.completions, format("[Background task %.8s completed]\n", id));
     nacre_call_free(c);

@@ -64,11 +64,12 @@ TEST(the_cause_in_the_middle_of_stdout_is_shown)
         run_text(session, "seq 1 20000; echo 'ERROR: real cause'; seq 1 20000; exit 1");
     char *text = summary_of(session, &run.record.id);
     CHECK_STR(text, "Exit code: 1 | stdout: 40001 lines | stderr: 0 lines\nLeft out: stdout ");
-    CHECK_STR(text, "\n--- stdout (likely causes: 1 of 1) ---\n20001: ERROR: real cause\n");
+    CHECK_STR(text, "\n--- stdout (likely causes: 1 of 1) ---\n19999- 19999\n20000- 20000\n"
+                    "20001: ERROR: real cause\n20002- 1\n20003- 2\n20004- 3\n");
     struct told t = told_of(text);
-    CHECK_EQ_INT(t.lines + 1, t.to - t.from + 1);
-    CHECK_EQ_INT(t.first + t.last + t.lines + 1, 40001);
-    CHECK_EQ_INT(t.bytes + strlen("ERROR: real cause\n"),
+    CHECK_EQ_INT(t.lines + 6, t.to - t.from + 1);
+    CHECK_EQ_INT(t.first + t.last + t.lines + 6, 40001);
+    CHECK_EQ_INT(t.bytes + strlen("19999\n20000\nERROR: real cause\n1\n2\n3\n"),
                  bytes_of_lines(run.out, run.out_size, t.from, t.to));
     free(text);
     run_done(&run);
@@ -129,8 +130,7 @@ TEST(options_are_checked)
     close_session(session);
 }
 
-/* -- Reads --------------------------------------------------------------------------------------
- */
+/* -- Reads ------------------------------------------------------------------------------------- */
 
 /* What follows the first line, which must name the shell. */
 static const char *read_new(nacre_session *session, const nacre_id *id, nacre_position *position,

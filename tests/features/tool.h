@@ -9,6 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef SMALL_BACKEND
+#include "without_keeper.h"
+#endif
+
 #define SHARED __attribute__((unused)) static
 
 struct reply {

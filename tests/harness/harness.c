@@ -272,20 +272,31 @@ static bool is_wanted(const struct test_case *self, char **names, int count)
     return count == 0;
 }
 
-/* One case in this very process, inside the surroundings that another case has made. */
+/* One case in this very process: inside the surroundings that another case has made, or, for who
+ * looks at it with a debugger, in its own and without a limit. */
 static int run_direct(const char *name)
 {
-    direct = true;
-    surroundings_adopt(getenv("NACRE_TEST_BASE"));
-    for (struct test_case *c = first_case; c; c = c->next) {
-        if (strcmp(c->name, name) == 0) {
-            alarm((unsigned)(soon(DEFAULT_HOST_LIMIT_S * 1000) / 1000));
-            c->run();
-            return 0;
-        }
+    const char *made = getenv("NACRE_TEST_BASE");
+    struct test_case *c = first_case;
+
+    while (c && strcmp(c->name, name) != 0)
+        c = c->next;
+    if (!c) {
+        fprintf(stderr, "there is no case %s\n", name);
+        return 1;
     }
-    fprintf(stderr, "there is no case %s\n", name);
-    return 1;
+    direct = true;
+    if (made) {
+        surroundings_adopt(made);
+        alarm((unsigned)(soon(DEFAULT_HOST_LIMIT_S * 1000) / 1000));
+    } else {
+        surroundings_find_keeper();
+        surroundings_make();
+    }
+    c->run();
+    if (!made)
+        surroundings_remove();
+    return 0;
 }
 
 static void prepare_runner(void)

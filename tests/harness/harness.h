@@ -196,6 +196,9 @@ void close_session(nacre_session *session);
  * end, or NULL for none. */
 nacre_session *open_tool(const char *const *settings);
 
+/* The same with a backend, which may be NULL. */
+nacre_session *open_tool_on(const nacre_backend *backend, const char *const *settings);
+
 struct run {
     nacre_record record;
     char *out; /* NUL-terminated besides */

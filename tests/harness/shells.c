@@ -23,6 +23,11 @@ nacre_session *open_session(void)
 
 nacre_session *open_tool(const char *const *settings)
 {
+    return open_tool_on(NULL, settings);
+}
+
+nacre_session *open_tool_on(const nacre_backend *backend, const char *const *settings)
+{
     nacre_options options = NACRE_OPTIONS_INIT;
     nacre_settings *own = NULL;
 
@@ -33,6 +38,7 @@ nacre_session *open_tool(const char *const *settings)
         CHECK_OK(nacre_settings_set(own, name, value, NULL, ERR));
     }
     options.settings = own;
+    options.backend = backend;
     nacre_session *session = open_options(&options);
     nacre_settings_free(own);
     return session;

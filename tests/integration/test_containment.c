@@ -403,7 +403,7 @@ TEST(scattered_kill_without_lists_of_children)
 TEST(daemons_without_lists_of_children)
 {
     use_keeper_without_children();
-    hunt_daemons("-i -e -s", 20, MS(150), true);
+    hunt_daemons("-i -e -s", 20, MS(400), true);
 }
 
 TEST_LIMIT(three_hundred_daemons_without_lists_of_children, 30)
@@ -517,11 +517,8 @@ HOST(inner_host)
     close_session(s);
 }
 
-TEST(shell_inside_a_shell)
+static nacre_id start_with_inner(nacre_session *s, const char *m)
 {
-    need_tree();
-    nacre_session *s = open_session();
-    const char *m = marker();
     char self[4096];
 
     setenv("TEST_MARK", m, 1);
@@ -531,7 +528,31 @@ TEST(shell_inside_a_shell)
     nacre_id id = start_text(s, format("%s -x inner_host && echo up; exec sleep 301", self));
     CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "up"), 10000));
     await_marked(m, 1);
+    return id;
+}
+
+TEST(shell_inside_a_shell)
+{
+    need_tree();
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_with_inner(s, m);
+
     kill_shell(s, &id, -1);
     CHECK_EQ_INT(0, count_marked(m));
+    close_session(s);
+}
+
+/* Its keeper carries the mark of the outer one, which finds it when nothing else does. */
+TEST(shell_inside_a_shell_that_lost_its_keeper)
+{
+    need_tree();
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_with_inner(s, m);
+
+    kill(keeper_of(s, &id).pid, SIGKILL);
+    CHECK(AWAIT(strcmp(status_of(s, &id), "lost") == 0, 5000));
+    await_marked(m, 0);
     close_session(s);
 }

@@ -10,7 +10,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "run/spec.h"
@@ -108,6 +110,36 @@ static void poke(nacre_session *s, const nacre_id *id)
     CHECK(nacre_find(s, nacre_id_short(id).s, &found, err) >= 0 || err->msg[0]);
 }
 
+/* As a model asks. */
+static void check_search(nacre_session *s, const nacre_id *good)
+{
+    char *result = NULL;
+
+    CHECK_OK(nacre_tool_call(s, "recall", "{\"pattern\": \"good\"}", &result, ERR));
+    CHECK_STR(result, format("%s stdout:1: good", nacre_id_short(good).s));
+    free(result);
+}
+
+static int count_session(const nacre_session_info *info, void *arg)
+{
+    (void)info;
+    ++*(int *)arg;
+    return 0;
+}
+
+static void check_collection(nacre_session *s)
+{
+    nacre_gc_options options = NACRE_GC_OPTIONS_INIT;
+    nacre_gc_result result = NACRE_GC_RESULT_INIT;
+    int sessions = 0;
+
+    options.dry_run = 1;
+    CHECK_OK(nacre_gc(s, &options, NULL, NULL, &result, ERR));
+    CHECK_EQ_INT(0, result.removed);
+    CHECK_OK(nacre_list_sessions(s, count_session, &sessions, ERR));
+    CHECK(sessions > 0);
+}
+
 static void check_others(struct patient *p)
 {
     int good = 0;
@@ -116,6 +148,8 @@ static void check_others(struct patient *p)
         FAIL("a damaged run spoils the list: %s", harness_error.msg);
     CHECK_EQ_INT(1, good);
     CHECK(output_has(p->session, &p->good, NACRE_OUT, "good\n"));
+    check_search(p->session, &p->good);
+    check_collection(p->session);
     CHECK(access(run_path(&p->id, ""), F_OK) == 0);
 }
 
@@ -146,6 +180,24 @@ static void fill(const char *path, size_t size, int byte)
     memset(data, byte, size);
     spit(path, data, size);
     free(data);
+}
+
+static void put_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char *name = strdup(path), *slash = strrchr(name, '/');
+
+    CHECK(fd >= 0 && slash);
+    *slash = '\0';
+    int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK(before >= 0 && chdir(name) == 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", slash + 1);
+    CHECK(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    CHECK(fchdir(before) == 0);
+    close(before);
+    close(fd);
+    free(name);
 }
 
 static void damage(const char *path, size_t size, int kind)
@@ -187,6 +239,13 @@ static void damage(const char *path, size_t size, int kind)
     case 11:
         CHECK(unlink(path) == 0 && symlink("/no/such/file", path) == 0);
         break;
+    case 12:
+        CHECK(unlink(path) == 0);
+        put_socket(path);
+        break;
+    case 13:
+        CHECK(geteuid() != 0 || chown(path, 65534, 65534) == 0);
+        break;
     default:
         CHECK(chmod(path, 0) == 0);
     }
@@ -196,7 +255,7 @@ static void damage_file(int file)
 {
     struct patient p = new_patient();
 
-    for (int kind = 0; kind <= 12; kind++) {
+    for (int kind = 0; kind <= 14; kind++) {
         damage(run_path(&p.id, files[file]), p.original.size[file], kind);
         poke(p.session, &p.id);
         check_others(&p);
@@ -256,6 +315,47 @@ TEST_LIMIT(flipped_bytes, 30)
         heal(&p);
     }
     free_patient(&p);
+}
+
+/* Of the run itself it is said which file it is and what is wrong with it; also without a catalog
+ * the others are there; and it can be removed. */
+TEST(what_is_wrong_is_said)
+{
+    static const struct {
+        int file;
+        const char *part;
+    } parts[] = {{1, "state"}, {2, "log"}, {3, "spans"}, {4, "tail"}};
+    struct patient p = new_patient();
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        char buf[4096];
+        uint64_t cursor = 0;
+        int64_t got;
+        int file = parts[i].file;
+        damage(run_path(&p.id, files[file]), p.original.size[file], 9);
+        while ((got = nacre_read(p.session, &p.id, &cursor, NACRE_BOTH, buf, sizeof(buf), NULL,
+                                 ERR)) > 0)
+            ;
+        CHECK_CODE(NACRE_EIO, got);
+        CHECK_STR(harness_error.msg, format("the %s of shell %s is damaged: it is no regular file",
+                                            parts[i].part, nacre_id_short(&p.id).s));
+        unlink(format("%s/catalog.db", test_home()));
+        check_others(&p);
+        heal(&p);
+    }
+    damage(run_path(&p.id, "log"), 0, 9);
+    char *result = NULL;
+    CHECK_OK(nacre_tool_call(p.session, "recall", "{\"pattern\": \"good\"}", &result, ERR));
+    CHECK_STR(result, format("1 shell could not be searched: the log of shell %s is damaged",
+                             nacre_id_short(&p.id).s));
+    free(result);
+    heal(&p);
+    damage(run_path(&p.id, "log"), 0, 8);
+    CHECK_OK(nacre_remove(p.session, &p.id, ERR));
+    CHECK(access(run_path(&p.id, ""), F_OK) < 0);
+    for (int i = 0; i < FILES; i++)
+        free(p.original.data[i]);
+    close_session(p.session);
 }
 
 /* Both slots of the state are written in turn: one of them may be torn. */
@@ -319,18 +419,29 @@ TEST(garbage_beside_the_runs)
     free_patient(&p);
 }
 
+static void add_extra_files(const nacre_id *id)
+{
+    spit(run_path(id, "notes"), "mine", 4);
+    CHECK(mkdir(run_path(id, "folder"), 0700) == 0);
+    spit(run_path(id, "folder/notes"), "mine", 4);
+}
+
+/* They are in nobody's way, and go with the run. */
 TEST(extra_files_in_a_run)
 {
     struct patient p = new_patient();
 
-    spit(run_path(&p.id, "notes"), "mine", 4);
+    add_extra_files(&p.id);
     poke(p.session, &p.id);
-    nacre_remove(p.session, &p.id, ERR);
-    char *notes = slurp(run_path(&p.id, "notes"), NULL);
-    CHECK_TEXT(notes, "mine");
-    free(notes);
     check_others(&p);
     free_patient(&p);
+    nacre_session *s = open_session();
+    struct run run = run_text(s, "true");
+    add_extra_files(&run.record.id);
+    CHECK_OK(nacre_remove(s, &run.record.id, ERR));
+    CHECK(access(run_path(&run.record.id, ""), F_OK) < 0);
+    run_done(&run);
+    close_session(s);
 }
 
 /* -- Copies ---------------------------------------------------------------------------------- */

@@ -66,7 +66,7 @@ TEST(background_child_that_holds_stderr_only)
 {
     const char *m = marker();
 
-    check_answer(format("sleep 1000.%s >/dev/null & echo hi", m), m);
+    check_answer(format("sleep 1000.%s >/dev/null & " UNTIL_IT_SLEEPS, m), m);
 }
 
 TEST(background_daemon)

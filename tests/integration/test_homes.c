@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "run/spare.h"
+
 static struct stat stat_of(const char *path)
 {
     struct stat st;
@@ -203,6 +205,95 @@ TEST(home_of_another_user_is_refused)
     close_session(s);
 }
 
+static void check_home(const char *home, int code, const char *sentence)
+{
+    nacre_options options = NACRE_OPTIONS_INIT;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+
+    options.home = home;
+    command.text = "true";
+    nacre_session *s = open_options(&options);
+    int r = nacre_run(s, &command, -1, &record, ERR);
+    if (code == 0) {
+        CHECK_OK(r);
+        CHECK_EQ_INT(0, record.exit_code);
+    } else {
+        CHECK_CODE(code, r);
+        CHECK_STR(harness_error.msg, sentence);
+        CHECK_CODE(code, list_home(s, false, NULL, NULL));
+    }
+    nacre_record_done(&record);
+    close_session(s);
+}
+
+TEST(home_others_may_write_to)
+{
+    const char *home = test_home(), *runs = format("%s/runs", home);
+
+    CHECK(mkdir(home, 0700) == 0 && chmod(home, 0777) == 0);
+    check_home(home, NACRE_EPERM, format("chmod go-w %s", home));
+    CHECK(access(runs, F_OK) < 0);
+    CHECK(chmod(home, 01777) == 0);
+    check_home(home, NACRE_EPERM, format("chmod go-w %s", home));
+    CHECK(chmod(home, 0755) == 0);
+    check_home(home, 0, NULL);
+    CHECK(chmod(runs, 0770) == 0);
+    check_home(home, NACRE_EPERM, format("chmod go-w %s", runs));
+    CHECK(chmod(runs, 0700) == 0);
+    check_home(home, 0, NULL);
+    /* As /tmp is. */
+    const char *open = format("%s/open", test_base());
+    CHECK(mkdir(open, 0700) == 0 && chmod(open, 01777) == 0);
+    check_home(format("%s/home", open), 0, NULL);
+}
+
+TEST(home_by_a_link)
+{
+    const char *home = test_home(), *link = format("%s/link", test_base());
+    const char *place = format("%s/place", test_base());
+
+    CHECK(mkdir(home, 0700) == 0 && symlink(home, link) == 0);
+    check_home(link, 0, NULL);
+    check_home(format("%s//", link), 0, NULL);
+    /* Where others could have made it, or another one in its place. */
+    CHECK(mkdir(place, 0700) == 0 && symlink(home, format("%s/link", place)) == 0);
+    check_home(format("%s/link", place), 0, NULL);
+    CHECK(chmod(place, 0777) == 0);
+    check_home(format("%s/link", place), NACRE_EPERM, "others may write to");
+    check_home(format("%s/link/", place), NACRE_EPERM, "others may write to");
+    CHECK(chmod(place, 01777) == 0);
+    check_home(format("%s/link", place), 0, NULL);
+    if (geteuid() == 0) {
+        CHECK(lchown(format("%s/link", place), 65534, 65534) == 0);
+        check_home(format("%s/link", place), NACRE_EPERM, "is a link that uid 65534 made");
+    }
+}
+
+TEST(links_in_a_home)
+{
+    const char *home = test_home(), *away = format("%s/away", test_base());
+    const char *files[] = {"catalog.db",     "catalog.lock", "catalog.db-wal",
+                           "catalog.db-shm", "collected",    "names"};
+
+    CHECK(mkdir(home, 0700) == 0 && mkdir(away, 0700) == 0);
+    CHECK(symlink(away, format("%s/runs", home)) == 0);
+    check_home(home, NACRE_EPERM, "runs is a link, which is not followed; remove it");
+    CHECK(rmdir(away) == 0); /* nothing was made in it */
+    CHECK(unlink(format("%s/runs", home)) == 0);
+    check_home(home, 0, NULL);
+    /* None of them is worth a command, or worth being followed. */
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        const char *path = format("%s/%s", home, files[i]);
+        unlink(path);
+        CHECK(symlink(away, path) == 0);
+        check_home(home, 0, NULL);
+        CHECK(access(away, F_OK) < 0);
+        unlink(path);
+    }
+    check_home(home, 0, NULL);
+}
+
 /* -- Read-only and full ---------------------------------------------------------------------- */
 
 /* Mounts of its own: as root, or where the system lets ordinary users have namespaces. */
@@ -238,6 +329,47 @@ static void check_refused(int error)
     close_session(s);
 }
 
+static int count_spare(const nacre_listed *listed, void *arg)
+{
+    const char *command = listed->record->command;
+    *(int *)arg += strstr(command, "echo out") || strstr(command, "echo up");
+    return 0;
+}
+
+/* A home without room: the shell lives in a spare, and is like any other. */
+static void check_spare(void)
+{
+    nacre_session *s = open_session();
+    nacre_session *other = open_session();
+    const char *m = marker();
+    int listed = 0;
+
+    struct run run = run_text(s, "echo out; echo err >&2; exit 3");
+    CHECK_EQ_INT(3, run.record.exit_code);
+    CHECK_EQ_INT(1, run.record.spare);
+    CHECK_TEXT(run.out, "out\n");
+    CHECK_TEXT(run.err, "err\n");
+    nacre_id id = start_background(s, format("echo up; exec sleep 300.%s", m)), found;
+    await_marked(m, 1);
+    CHECK_OK(nacre_find(other, nacre_id_short(&id).s, &found, ERR));
+    CHECK(AWAIT(output_has(other, &id, NACRE_OUT, "up\n"), 5000));
+    CHECK_OK(list_home(other, false, count_spare, &listed));
+    CHECK_EQ_INT(2, listed);
+    kill_shell(other, &id, 0);
+    CHECK_EQ_INT(0, count_marked(m));
+    check_ended(s, &id, NACRE_KILLED, NACRE_REASON_KILL);
+    CHECK_OK(nacre_remove(s, &id, ERR));
+    CHECK_OK(nacre_remove(s, &run.record.id, ERR));
+    run_done(&run);
+    close_session(other);
+    close_session(s);
+    char spare[PATH_MAX];
+    for (int i = 0; i < RUN_SPARES; i++) {
+        CHECK_EQ_INT(0, run_spare_path(test_home(), i, spare, sizeof(spare)));
+        CHECK(access(spare, F_OK) < 0);
+    }
+}
+
 TEST(read_only_home)
 {
     if (geteuid() == 0) {
@@ -245,7 +377,7 @@ TEST(read_only_home)
         CHECK(mkdir(test_home(), 0700) == 0);
         CHECK(mount(test_home(), test_home(), NULL, MS_BIND, NULL) == 0);
         CHECK(mount(NULL, test_home(), NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0);
-        check_refused(EROFS);
+        check_spare();
     } else {
         CHECK(mkdir(test_home(), 0500) == 0);
         check_refused(EACCES);
@@ -326,77 +458,92 @@ TEST(disk_full_and_a_kill)
     close_session(s);
 }
 
-/* No room at all: an error that says so; afterwards it works again. */
-static void fill_and_start(void)
+/* No room at all: shells live in a spare until there is some again. */
+static void fill_up(const char *ballast)
 {
-    nacre_session *s = open_session();
-    nacre_command command = NACRE_COMMAND_INIT;
-    const char *ballast = format("%s/ballast", test_home());
     static char zeros[65536];
-    nacre_id id;
-
-    struct run first = run_text(s, "echo first");
-    nacre_id running = start_text(s, "read x; echo \"still here\"; exec sleep 300");
     int fd = open(ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     for (ssize_t size = sizeof(zeros); fd >= 0 && size > 0; size /= 2) {
         while (write(fd, zeros, (size_t)size) == size)
             ;
     }
-    command.text = "echo second";
-    for (int i = 0; i < 3; i++) {
-        int result = nacre_start(s, &command, &id, NULL, ERR);
-        if (result < 0) {
-            CHECK_CODE(NACRE_EIO, result);
-            CHECK_EQ_INT(ENOSPC, harness_error.sys_errno);
-        } else {
-            wait_outcome(s, &id, 3000);
-            CHECK_TEXT(status_of(s, &id), "exited(0)");
-        }
-    }
-    CHECK_TEXT(status_of(s, &running), "running");
-    CHECK(output_has(s, &first.record.id, NACRE_OUT, "first\n"));
     if (fd >= 0)
         close(fd);
-    unlink(ballast);
-    struct run again = run_text(s, "echo again");
-    CHECK_TEXT(again.out, "again\n");
-    run_done(&first);
-    run_done(&again);
-    close_session(s);
 }
 
 TEST(disk_full_at_the_start)
 {
     mount_small("size=1m,mode=0700");
-    fill_and_start();
+    const char *ballast = format("%s/ballast", test_home());
+    nacre_session *s = open_session();
+    struct run first = run_text(s, "echo first");
+    nacre_id running = start_text(s, "read x; echo \"still here\"; exec sleep 300");
+
+    fill_up(ballast);
+    check_spare();
+    CHECK_TEXT(status_of(s, &running), "running");
+    CHECK(output_has(s, &first.record.id, NACRE_OUT, "first\n"));
+    struct run rm = run_text(s, format("rm %s", ballast));
+    CHECK_EQ_INT(0, rm.record.exit_code);
+    CHECK_EQ_INT(1, rm.record.spare);
+    struct run again = run_text(s, "echo again");
+    CHECK_TEXT(again.out, "again\n");
+    CHECK_EQ_INT(0, again.record.spare);
+    CHECK_OK(nacre_remove(s, &rm.record.id, ERR));
+    run_done(&first);
+    run_done(&rm);
+    run_done(&again);
+    close_session(s);
+}
+
+/* The catalog cannot be written: a session of a tool goes on, and hears of its shells, at the
+ * latest when there is room again. */
+TEST(disk_full_for_a_tool)
+{
+    mount_small("size=1m,mode=0700");
+    nacre_session *s = open_tool(NULL);
+    struct run first = run_text(s, "true");
+    nacre_offer *offer = NULL;
+
+    fill_up(format("%s/ballast", test_home()));
+    nacre_id id = start_background(s, "echo there; exit 5");
+    wait_outcome(s, &id, 5000);
+    CHECK_TEXT(status_of(s, &id), "exited(5)");
+    CHECK(output_has(s, &id, NACRE_OUT, "there\n"));
+    int64_t n = nacre_offer_take(s, 0, &offer, ERR);
+    CHECK(unlink(format("%s/ballast", test_home())) == 0);
+    CHECK(AWAIT(n > 0 || (n = nacre_offer_take(s, 0, &offer, ERR)) > 0, 5000));
+    CHECK_EQ_INT(1, n);
+    CHECK_OK(nacre_offer_acknowledge(offer, ERR));
+    CHECK_EQ_INT(0, nacre_offer_take(s, 0, &offer, ERR));
+    CHECK_OK(nacre_remove(s, &id, ERR));
+    run_done(&first);
+    close_session(s);
 }
 
 TEST(no_inodes_left)
 {
     mount_small("size=8m,nr_inodes=24,mode=0700");
     nacre_session *s = open_session();
-    nacre_command command = NACRE_COMMAND_INIT;
-    int refused = 0;
-    nacre_id id;
+    nacre_id spare[12];
+    int count = 0;
 
-    command.text = "echo hi";
     for (int i = 0; i < 12; i++) {
-        int result = nacre_start(s, &command, &id, NULL, ERR);
-        if (result < 0) {
-            refused++;
-            CHECK(harness_error.msg[0]);
-        } else {
-            wait_outcome(s, &id, 3000);
-            CHECK_TEXT(status_of(s, &id), "exited(0)");
-        }
+        struct run run = run_text(s, "echo hi");
+        CHECK_TEXT(run.out, "hi\n");
+        if (run.record.spare)
+            spare[count++] = run.record.id;
+        run_done(&run);
     }
-    CHECK(refused > 0);
+    CHECK_RANGE(1, count, 11);
+    for (int i = 0; i < count; i++)
+        CHECK_OK(nacre_remove(s, &spare[i], ERR));
     close_session(s);
 }
 
 /* -- The home disappears --------------------------------------------------------------------- */
 
-/* Somebody removes the directory of a running shell: it runs to its end, nothing hangs. */
+/* Somebody removes the directory of a running shell: its keeper puts it back. */
 TEST(directory_of_a_running_shell_removed)
 {
     nacre_session *s = open_session();
@@ -409,7 +556,10 @@ TEST(directory_of_a_running_shell_removed)
     struct run run = run_text(s, format("rm -rf %s", run_path(&id, "")));
     run_done(&run);
     CHECK_EQ_INT(1, count_marked(m));
-    CHECK_CODE(NACRE_ENOTFOUND, nacre_get(s, &id, &record, ERR));
+    CHECK_OK(nacre_get(s, &id, &record, ERR));
+    CHECK_EQ_INT(NACRE_RUNNING, record.outcome);
+    nacre_record_done(&record);
+    CHECK(output_has(s, &id, NACRE_OUT, "up"));
     run = run_text(s, "echo next");
     CHECK_TEXT(run.out, "next\n");
     run_done(&run);
@@ -430,10 +580,10 @@ TEST(home_removed)
     run_done(&run);
     command.text = "echo hi";
     CHECK(rename(test_home(), format("%s/gone", test_base())) == 0);
-    int result = nacre_start(s, &command, &id, NULL, ERR);
-    CHECK(result >= 0 || harness_error.msg[0]);
-    if (result >= 0)
-        wait_outcome(s, &id, 3000);
+    CHECK_OK(nacre_start(s, &command, &id, NULL, ERR));
+    wait_outcome(s, &id, 3000);
+    CHECK(output_has(s, &id, NACRE_OUT, "hi\n"));
+    CHECK(access(run_path(&id, "state"), F_OK) == 0);
     close_session(s);
     s = open_session();
     run = run_text(s, "echo anew");

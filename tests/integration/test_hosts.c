@@ -46,7 +46,7 @@ static void use_everything(void)
         start_text(s, format("(sleep 301.%s &); %s echo up; sleep 302.%s", m, stubborn, m));
     CHECK(AWAIT(output_has(s, &id, NACRE_OUT, "up"), 5000));
     await_marked(m, 3);
-    nacre_kill_result result = kill_shell(s, &id, MS(100));
+    nacre_kill_result result = kill_shell(s, &id, MS(400)); /* time for those who obey */
     CHECK_EQ_INT(1, result.force_killed);
     CHECK_EQ_INT(0, count_marked(m));
     command.text = "echo BEFORE; sleep 999";

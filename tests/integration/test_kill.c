@@ -2,6 +2,7 @@
 #include "harness/harness.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -366,6 +367,18 @@ static bool freeze(const char *group, const char *state)
                  2000);
 }
 
+/* The one that is marked, once it is the sleep itself and not who is about to become it. */
+static bool find_sleep(const char *mark, struct process *ret)
+{
+    char name[16] = "";
+    if (find_marked(mark, ret, 1) != 1)
+        return false;
+    int fd = open(format("/proc/%d/comm", (int)ret->pid), O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
+    close(fd);
+    return n > 0 && strcmp(name, "sleep\n") == 0;
+}
+
 /* In a frozen (v1) cgroup not even SIGKILL arrives: the kill comes back and names who is left. */
 TEST_LIMIT(survivor, 40)
 {
@@ -378,8 +391,7 @@ TEST_LIMIT(survivor, 40)
         SKIP("needs root and the freezer of cgroup v1");
     nacre_session *s = open_session();
     nacre_id id = start_text(s, format("%s sleep 300.%s & sleep 301.%s", own_session(), m, m));
-    await_marked(format("300.%s", m), 1);
-    find_marked(format("300.%s", m), &frozen, 1);
+    CHECK(AWAIT(find_sleep(format("300.%s", m), &frozen), 5000));
     const char *pid = format("%d", (int)frozen.pid);
     spit(format("%s/cgroup.procs", group), pid, strlen(pid));
     CHECK(freeze(group, "FROZEN"));

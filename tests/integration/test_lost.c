@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "run/state.h"
-#include "sys/lock.h"
+#include "sys/fd.h"
 
 /* -- The keeper goes ------------------------------------------------------------------------- */
 
@@ -515,4 +515,45 @@ TEST(no_sweep_after_another_boot)
 TEST(no_sweep_in_another_pid_namespace)
 {
     look_with_decoy(other_namespace, false);
+}
+
+/* -- Damage ----------------------------------------------------------------------------------- */
+
+static int ignore_listed(const nacre_listed *listed, void *arg)
+{
+    (void)listed;
+    (void)arg;
+    return 0;
+}
+
+/* Nobody knows of it any more, and its state says nothing: what it started is ended all the same.
+ */
+TEST(state_damaged_and_nobody_left_who_knows)
+{
+    need_tree();
+    nacre_options options = NACRE_OPTIONS_INIT;
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_list_options list = NACRE_LIST_OPTIONS_INIT;
+    const char *m = marker();
+    nacre_id id;
+
+    options.single = 1;
+    nacre_session *s = open_options(&options);
+    command.text = format("(setsid sleep 300.%s &); until [ -e go ]; do sleep 0.02; done; "
+                          "head -c 5000 /dev/zero >\"$NACRE_HOME/runs/$NACRE_ID/state\"; "
+                          "kill -KILL $PPID; sleep 300",
+                          m);
+    command.lifetime = NACRE_LIFE_KEEP;
+    CHECK_OK(nacre_start(s, &command, &id, NULL, ERR));
+    await_marked(m, 1);
+    struct process keeper = keeper_of(s, &id);
+    close_session(s);
+    spit("go", "", 0);
+    CHECK(AWAIT(!process_alive(keeper), 5000));
+    CHECK_EQ_INT(1, count_marked(m));
+    s = open_session();
+    list.which = NACRE_LIST_HOME;
+    CHECK_OK(nacre_list(s, &list, ignore_listed, NULL, ERR));
+    CHECK_EQ_INT(0, count_marked(m));
+    close_session(s);
 }

@@ -235,7 +235,7 @@ async function backend() {
 
   client.seen.length = 0;
   const prompt = client.prompt(sessionId, 'exec sleep 300');
-  await until(() => client.seen.includes('create'), 'create');
+  await until(() => client.seen.includes('wait_for_exit'), 'wait_for_exit');
   await client.agent.notify(toAgent.session.cancel, { sessionId });
   assert.deepEqual(await prompt, { stopReason: 'cancelled' });
   assert.match(order(client.seen), / kill( output)?( release)?$/);

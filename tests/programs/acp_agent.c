@@ -140,6 +140,7 @@ static int open_session(struct agent *a, const json_t *params, nacre_error *err)
     terminals.directories = directories;
     terminals.send = send_text;
     terminals.receive = receive;
+    terminals.receive_fd = STDIN_FILENO;
     terminals.created = embed;
     terminals.userdata = a;
     if (a->has_terminals)

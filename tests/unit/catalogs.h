@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "catalog/catalog.h"
-#include "catalog/place.h"
+#include "catalog/catalog_file.h"
 
 #define BUSY_MS 5000 /* longer than a busy machine needs */
 

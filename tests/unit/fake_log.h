@@ -11,7 +11,7 @@
 #include <nacre/watch.h>
 
 #include "base/buf.h"
-#include "view/utf8.h"
+#include "text/utf8.h"
 
 #define SPANS_MAX 64
 
@@ -116,8 +116,7 @@ UNIT int64_t log_read(void *self, uint64_t *cursor, unsigned streams, void *buf,
 /* "<prefix><from>\n" to "<prefix><to>\n"; the caller frees it. */
 UNIT char *numbers(const char *prefix, int from, int to)
 {
-    struct buf b cleanup_buf;
-    buf_init(&b, 1 << 26);
+    struct buf b cleanup_buf = BUF_UP_TO(1 << 26);
     for (int i = from; i <= to; i++)
         assert_int_equal(buf_printf(&b, "%s%d\n", prefix, i), 0);
     return buf_take(&b);

@@ -33,7 +33,7 @@ UNIT char *runs_spec(size_t *ret_size)
 {
     struct buf out;
     struct spec_head head;
-    buf_init(&out, 1 << 20);
+    out = BUF_UP_TO(1 << 20);
     spec_head_init(&head);
     head.id = runs_id;
     head.session = runs_session;

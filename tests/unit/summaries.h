@@ -8,8 +8,7 @@
 
 UNIT char *summarize_as(struct fake_log *log, const nacre_view_options *options)
 {
-    struct buf b cleanup_buf;
-    buf_init(&b, summary_budget(options));
+    struct buf b cleanup_buf = BUF_UP_TO(summary_budget(options));
     assert_int_equal(summary_write(&b, &log->record, options, log_read, log), 0);
     assert_int_equal(strlen(b.data), b.len);
     assert_true(is_utf8(b.data));
@@ -35,7 +34,8 @@ UNIT void expect(struct fake_log *log, size_t budget, const char *expected)
 
 /* What a summary says about one stream, and what it really shows of it. */
 struct told {
-    unsigned long long first, last, all, left_lines, left_bytes, from, to, causes, cause_total;
+    unsigned long long first, last, all, left_lines, left_bytes, from, to, causes, cause_total,
+        near;
     unsigned long long lowest, highest; /* numbers of lines lifted out */
     size_t shown_lines, shown_bytes;    /* of lines that are unique, each with its newline */
 };
@@ -77,10 +77,12 @@ UNIT struct told told_of(const char *text, const char *name)
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
         read_heading(&t, line, name);
         size_t digits = strspn(line, "0123456789");
-        const char *body = digits > 0 && line[digits] == ':' ? line + digits + 2 : line;
+        bool lifted = digits > 0 && (line[digits] == ':' || line[digits] == '-');
+        const char *body = lifted ? line + digits + 2 : line;
         if (strncmp(body, word, strlen(word)) != 0)
             continue;
         t.shown_lines++;
+        t.near += lifted && line[digits] == '-';
         if (body != line) {
             t.highest = strtoull(line, NULL, 10);
             t.lowest = t.lowest ? t.lowest : t.highest;
@@ -103,7 +105,7 @@ UNIT struct told told_of(const char *text, const char *name)
 UNIT void check_told(const struct told *t, uint64_t lines, uint64_t bytes)
 {
     assert_int_equal(t->all, lines);
-    assert_int_equal(t->shown_lines, t->first + t->last + t->causes);
+    assert_int_equal(t->shown_lines, t->first + t->last + t->causes + t->near);
     assert_int_equal(t->left_lines, lines - t->shown_lines);
     assert_int_equal(t->left_bytes, bytes - t->shown_bytes);
     assert_int_equal(t->from, t->first + 1);

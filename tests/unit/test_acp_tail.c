@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "acp/tail.h"
-#include "view/utf8.h"
+#include "acp/client_tail.h"
+#include "text/utf8.h"
 
 static void keep(const char *message, size_t size, void *userdata)
 {
@@ -14,10 +14,9 @@ static void keep(const char *message, size_t size, void *userdata)
 /* What the tail says, as a reader of JSON understands it. What is put around it leaves no trace. */
 static char *text_of(struct acp_tail *t, const char *around, size_t *ret_size)
 {
-    struct buf out cleanup_buf, head cleanup_buf, end cleanup_buf;
-    buf_init(&out, SIZE_MAX / 2);
-    buf_init(&head, SIZE_MAX / 2);
-    buf_init(&end, SIZE_MAX / 2);
+    struct buf out cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    struct buf head cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    struct buf end cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     assert_int_equal(buf_printf(&head, "[\"%s\", \"", around), 0);
     assert_int_equal(buf_printf(&end, "\", \"%s\"]", around), 0);
     assert_int_equal(acp_tail_send(t, &head, &end, keep, &out), 0);
@@ -53,7 +52,7 @@ static const char sample[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x90\x8c\"\\\n\t\x01z
 static void check_against_whole(const char *bytes, size_t size, size_t piece, size_t limit)
 {
     struct acp_tail t;
-    struct buf clean cleanup_buf;
+    struct buf clean cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     acp_tail_init(&t, limit);
     for (size_t i = 0; i < size; i += piece) {
         size_t got_size;
@@ -62,7 +61,6 @@ static void check_against_whole(const char *bytes, size_t size, size_t piece, si
             free(text_of(&t, "polled", &got_size));
     }
     assert_int_equal(acp_tail_finish(&t), 0);
-    buf_init(&clean, SIZE_MAX / 2);
     assert_int_equal(utf8_clean(&clean, bytes, size), 0);
     size_t skip = clean.len > limit ? clean.len - limit : 0;
     while (skip < clean.len && ((unsigned char)clean.data[skip] & 0xc0) == 0x80)

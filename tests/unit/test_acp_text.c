@@ -1,7 +1,7 @@
 /* One text out of the snapshots of a client, and the directories of a workspace. */
 #include "unit.h"
 
-#include "backend/acp.h"
+#include "acp/agent.h"
 #include "base/defs.h"
 
 struct rebuilt {
@@ -12,7 +12,7 @@ struct rebuilt {
 static void begin(struct rebuilt *r)
 {
     *r = (struct rebuilt){0};
-    buf_init(&r->seen, SIZE_MAX / 2);
+    r->seen = BUF_UP_TO(SIZE_MAX / 2);
 }
 
 static void take(struct rebuilt *r, const char *snapshot, size_t size, bool truncated)

@@ -18,8 +18,7 @@ static void check_invariants(const struct buf *b)
 static void grows_byte_by_byte(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 5000);
+    struct buf b = BUF_UP_TO(5000);
     check_invariants(&b);
     for (size_t i = 0; i < 5000; i++) {
         char c = (char)('a' + i % 26);
@@ -38,8 +37,7 @@ static void ceiling_is_exact(void **state)
     for (size_t max = 0; max < 70; max++) {
         char text[128];
         memset(text, 'x', sizeof text);
-        struct buf b;
-        buf_init(&b, max);
+        struct buf b = BUF_UP_TO(max);
         assert_int_equal(buf_append(&b, text, max + 1), -E2BIG);
         assert_null(b.data);
         assert_int_equal(buf_append(&b, text, max), 0);
@@ -56,8 +54,7 @@ static void ceiling_is_exact(void **state)
 static void failed_append_changes_nothing(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 100);
+    struct buf b = BUF_UP_TO(100);
     assert_int_equal(buf_str(&b, "kept"), 0);
     struct buf before = b;
     char big[200];
@@ -76,8 +73,7 @@ static void failed_append_changes_nothing(void **state)
 static void out_of_memory_changes_nothing(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, SIZE_MAX - 16);
+    struct buf b = BUF_UP_TO(SIZE_MAX - 16);
     assert_int_equal(buf_str(&b, "kept"), 0);
     struct buf before = b;
     /* More than any allocator gives; the sanitizers' would abort instead of returning NULL. */
@@ -91,8 +87,7 @@ static void out_of_memory_changes_nothing(void **state)
 static void nul_bytes_are_bytes(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 10);
+    struct buf b = BUF_UP_TO(10);
     assert_int_equal(buf_append(&b, "a\0b", 3), 0);
     assert_int_equal(buf_append(&b, "\0", 1), 0);
     assert_int_equal(b.len, 4);
@@ -103,8 +98,7 @@ static void nul_bytes_are_bytes(void **state)
 static void formats(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 1000);
+    struct buf b = BUF_UP_TO(1000);
     assert_int_equal(buf_printf(&b, "%d-%s", 42, "x"), 0);
     assert_int_equal(buf_printf(&b, "%s", ""), 0);
     assert_int_equal(buf_printf(&b, "%0*d", 300, 7), 0);
@@ -123,8 +117,7 @@ static void formats(void **state)
 static void take_gives_the_string_away(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 20);
+    struct buf b = BUF_UP_TO(20);
     char *empty = buf_take(&b);
     assert_non_null(empty);
     assert_string_equal(empty, "");
@@ -150,8 +143,7 @@ static void scope_frees(void **state)
 {
     (void)state;
     /* The sanitizer's leak check is the witness. */
-    cleanup_buf struct buf b;
-    buf_init(&b, 20);
+    struct buf b cleanup_buf = BUF_UP_TO(20);
     assert_int_equal(buf_str(&b, "freed"), 0);
 }
 

@@ -48,20 +48,20 @@ static void run_sql(const struct place *p, const char *sql)
 {
     char path[PATH_MAX + 16];
     sqlite3 *db;
-    snprintf(path, sizeof path, "%s/" PLACE_DB, p->home.path);
+    snprintf(path, sizeof path, "%s/" CATALOG_DB, p->home.path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
 }
 
-/* -- The file ------------------------------------------------------------------------------------
- */
+/* -- The file ---------------------------------------------------------------------------------- */
 
 static void made_for_its_owner_alone(void **state)
 {
     (void)state;
     cleanup_place struct place p = place_open();
-    static const char *const files[] = {PLACE_DB, PLACE_DB "-wal", PLACE_DB "-shm", PLACE_LOCK};
+    static const char *const files[] = {CATALOG_DB, CATALOG_DB "-wal", CATALOG_DB "-shm",
+                                        CATALOG_LOCK};
     struct stat st;
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(fstatat(p.home.fd, files[i], &st, 0), 0);
@@ -70,14 +70,14 @@ static void made_for_its_owner_alone(void **state)
     char path[PATH_MAX + 16];
     sqlite3 *db;
     sqlite3_stmt *stmt;
-    snprintf(path, sizeof path, "%s/" PLACE_DB, p.home.path);
+    snprintf(path, sizeof path, "%s/" CATALOG_DB, p.home.path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     static const char sql[] = "SELECT application_id, user_version, journal_mode FROM"
                               " pragma_application_id, pragma_user_version, pragma_journal_mode";
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
     assert_int_equal(sqlite3_column_int(stmt, 0), 0x6e616372);
-    assert_int_equal(sqlite3_column_int(stmt, 1), 1);
+    assert_int_equal(sqlite3_column_int(stmt, 1), 2);
     assert_string_equal((const char *)sqlite3_column_text(stmt, 2), "wal");
     sqlite3_finalize(stmt);
     sqlite3_close(db);
@@ -96,8 +96,7 @@ static void nothing_leaks(void **state)
     catalog_free(NULL, false);
 }
 
-/* -- Sessions ------------------------------------------------------------------------------------
- */
+/* -- Sessions ---------------------------------------------------------------------------------- */
 
 static void sessions_as_put(void **state)
 {
@@ -177,8 +176,7 @@ static void sessions_filtered(void **state)
         sessions_of(p.c, &(struct catalog_session_filter){.name = "x", .cwd = "/a"}), "1");
 }
 
-/* -- Runs ----------------------------------------------------------------------------------------
- */
+/* -- Runs -------------------------------------------------------------------------------------- */
 
 static void runs_as_put(void **state)
 {
@@ -191,7 +189,7 @@ static void runs_as_put(void **state)
     run.lifetime = NACRE_LIFE_KEEP;
     run.background = true;
     run.bytes = (uint64_t)1 << 40;
-    run.log_bytes = 4096;
+    run.disk_bytes = 4096;
     run.read_to = 17;
     nacre_error err = NACRE_ERROR_INIT;
     assert_int_equal(catalog_get_run(p.c, &run.id, &got, &err), NACRE_ENOTFOUND);
@@ -206,7 +204,7 @@ static void runs_as_put(void **state)
     assert_int_equal(got->outcome, NACRE_RUNNING);
     assert_string_equal(got->description, "serves");
     assert_null(got->state);
-    assert_true(got->bytes == run.bytes && got->log_bytes == 4096 && got->read_to == 17);
+    assert_true(got->bytes == run.bytes && got->disk_bytes == 4096 && got->read_to == 17);
     assert_true(got->background && !got->owed && !got->final);
     assert_int_equal(got->started_ms, 1005);
     free(got);
@@ -471,8 +469,7 @@ static void counted(void **state)
     assert_int_equal(n.due, 1);
 }
 
-/* -- Completions ---------------------------------------------------------------------------------
- */
+/* -- Completions ------------------------------------------------------------------------------- */
 
 static int offer(struct catalog *c, const nacre_id *session, char *ret_seen, size_t max)
 {

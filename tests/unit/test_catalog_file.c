@@ -18,7 +18,7 @@ static sqlite3 *open_db(const struct home_dir *home)
 {
     char path[PATH_MAX + 256];
     sqlite3 *db;
-    path_of(home, PLACE_DB, path);
+    path_of(home, CATALOG_DB, path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     return db;
 }
@@ -43,8 +43,8 @@ struct names {
 static int note_damaged(const char *name, void *userdata)
 {
     struct names *names = userdata;
-    size_t prefix = strlen(PLACE_DAMAGED);
-    if (strncmp(name, PLACE_DAMAGED, prefix) == 0 && !strchr(name + prefix, '-'))
+    size_t prefix = strlen(CATALOG_DAMAGED);
+    if (strncmp(name, CATALOG_DAMAGED, prefix) == 0 && !strchr(name + prefix, '-'))
         snprintf(names->list[names->count++], NAME_MAX + 1, "%s", name);
     return 0;
 }
@@ -84,11 +84,10 @@ static void fill(const struct home_dir *home)
     catalog_free(c, false);
     run_sql(home, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA journal_mode = DELETE");
     run_sql(home, "PRAGMA journal_mode = WAL");
-    assert_false(has(home, PLACE_DB "-wal"));
+    assert_false(has(home, CATALOG_DB "-wal"));
 }
 
-/* -- Versions ------------------------------------------------------------------------------------
- */
+/* -- Versions ---------------------------------------------------------------------------------- */
 
 static const char *const test_steps[] = {
     "CREATE TABLE t (a INTEGER)",
@@ -163,13 +162,13 @@ static void assert_refused(const struct home_dir *home, const char *word)
     static char before[1 << 20], after[1 << 20];
     nacre_error err = NACRE_ERROR_INIT;
     struct catalog *c = NULL;
-    size_t size = read_file(home, PLACE_DB, before, sizeof before);
+    size_t size = read_file(home, CATALOG_DB, before, sizeof before);
     for (int create = 0; create < 2; create++) {
         assert_int_equal(catalog_open(home->path, create, BUSY_MS, &c, &err), NACRE_EUNSUPPORTED);
         assert_non_null(strstr(err.msg, word));
         assert_null(c);
     }
-    assert_int_equal(read_file(home, PLACE_DB, after, sizeof after), size);
+    assert_int_equal(read_file(home, CATALOG_DB, after, sizeof after), size);
     assert_memory_equal(before, after, size);
     assert_int_equal(damaged_files(home).count, 0);
 }
@@ -180,7 +179,7 @@ static void newer_and_foreign_files_are_refused(void **state)
     cleanup_home struct home_dir newer = home_make(), foreign = home_make(), bare = home_make(),
                                  odd = home_make();
     fill(&newer);
-    run_sql(&newer, "PRAGMA user_version = 2");
+    run_sql(&newer, "PRAGMA user_version = 3");
     run_sql(&newer, "PRAGMA journal_mode = DELETE");
     run_sql(&newer, "PRAGMA journal_mode = WAL");
     assert_refused(&newer, "newer");
@@ -199,9 +198,9 @@ static void what_is_no_file_is_refused(void **state)
     cleanup_home struct home_dir dir = home_make(), link = home_make();
     nacre_error err = NACRE_ERROR_INIT;
     struct catalog *c;
-    assert_int_equal(mkdirat(dir.fd, PLACE_DB, 0700), 0);
+    assert_int_equal(mkdirat(dir.fd, CATALOG_DB, 0700), 0);
     assert_int_equal(catalog_open(dir.path, true, BUSY_MS, &c, &err), NACRE_EUNSUPPORTED);
-    assert_int_equal(symlinkat("/etc/passwd", link.fd, PLACE_DB), 0);
+    assert_int_equal(symlinkat("/etc/passwd", link.fd, CATALOG_DB), 0);
     assert_int_equal(catalog_open(link.path, true, BUSY_MS, &c, &err), NACRE_EUNSUPPORTED);
     assert_non_null(strstr(err.msg, "no file"));
 }
@@ -211,21 +210,20 @@ static void an_empty_file_is_filled(void **state)
 {
     (void)state;
     cleanup_home struct home_dir home = home_make();
-    close(unit_file(home.fd, PLACE_DB));
+    close(unit_file(home.fd, CATALOG_DB));
     cleanup_catalog struct catalog *c = catalog_at(home.path, false);
     put_number(c, 1);
     assert_int_equal(count_runs(c, NULL), 1);
     cleanup_home struct home_dir orphan = home_make();
-    runs_write(orphan.fd, PLACE_DB "-wal", "garbage", 7);
-    runs_write(orphan.fd, PLACE_DB "-shm", "garbage", 7);
+    runs_write(orphan.fd, CATALOG_DB "-wal", "garbage", 7);
+    runs_write(orphan.fd, CATALOG_DB "-shm", "garbage", 7);
     cleanup_catalog struct catalog *d = catalog_at(orphan.path, true);
     put_number(d, 1);
     assert_int_equal(count_runs(d, NULL), 1);
     assert_int_equal(damaged_files(&orphan).count, 0);
 }
 
-/* -- Without a file ------------------------------------------------------------------------------
- */
+/* -- Without a file ---------------------------------------------------------------------------- */
 
 static void reading_creates_nothing(void **state)
 {
@@ -243,10 +241,10 @@ static void reading_creates_nothing(void **state)
     struct catalog_run run = run_of(3, &runs_session);
     assert_int_equal(catalog_put_run(c, &run, &err), NACRE_ENOTFOUND);
     assert_non_null(strstr(err.msg, "no catalog"));
-    assert_false(has(&home, PLACE_DB) || has(&home, PLACE_LOCK));
+    assert_false(has(&home, CATALOG_DB) || has(&home, CATALOG_LOCK));
     /* Until it is allowed. */
     assert_int_equal(catalog_create(c, &err), 0);
-    assert_true(has(&home, PLACE_DB));
+    assert_true(has(&home, CATALOG_DB));
     put_number(c, 3);
     assert_int_equal(count_runs(c, NULL), 3);
 }
@@ -304,8 +302,7 @@ static void a_file_that_appears_is_used(void **state)
     assert_int_equal(count_runs(writer, NULL), 2);
 }
 
-/* -- Rebuilding ----------------------------------------------------------------------------------
- */
+/* -- Rebuilding -------------------------------------------------------------------------------- */
 
 static void what_directories_say(void **state)
 {
@@ -458,8 +455,7 @@ static void one_run_refreshed(void **state)
     assert_int_equal(count_runs(c, NULL), 0);
 }
 
-/* -- Damage --------------------------------------------------------------------------------------
- */
+/* -- Damage ------------------------------------------------------------------------------------ */
 
 static void damage_with(const struct home_dir *home, size_t from, size_t size)
 {
@@ -467,7 +463,7 @@ static void damage_with(const struct home_dir *home, size_t from, size_t size)
     struct unit_random random = {.state = 7};
     for (size_t i = 0; i < sizeof noise; i++)
         noise[i] = (char)unit_next(&random);
-    int fd = openat(home->fd, PLACE_DB, O_WRONLY | O_CLOEXEC);
+    int fd = openat(home->fd, CATALOG_DB, O_WRONLY | O_CLOEXEC);
     assert_int_equal(fd_pwrite_all(fd, noise, size, (off_t)from), 0);
     close(fd);
 }
@@ -481,7 +477,7 @@ static void garbage_is_moved_aside(void **state)
         nacre_id one = id_of(RUN, 1);
         char kept[64];
         close(rundir_make(home.runs, &one, NACRE_EXITED, NACRE_TREE_EMPTY, false));
-        runs_write(home.fd, PLACE_DB, contents[i], strlen(contents[i]));
+        runs_write(home.fd, CATALOG_DB, contents[i], strlen(contents[i]));
         cleanup_catalog struct catalog *c = catalog_at(home.path, i == 0);
         assert_int_equal(count_runs(c, NULL), 1);
         put_number(c, 2);
@@ -502,7 +498,7 @@ static void truncated_files_are_rebuilt(void **state)
         close(rundir_make(home.runs, &one, NACRE_EXITED, NACRE_TREE_EMPTY, false));
         fill(&home);
         char path[PATH_MAX + 256];
-        path_of(&home, PLACE_DB, path);
+        path_of(&home, CATALOG_DB, path);
         assert_int_equal(truncate(path, lengths[i]), 0);
         cleanup_catalog struct catalog *c = catalog_at(home.path, true);
         assert_int_equal(count_runs(c, NULL), 1);
@@ -530,26 +526,25 @@ static void the_newest_damaged_ones_are_kept(void **state)
     (void)state;
     cleanup_home struct home_dir home = home_make();
     char last[64];
-    close(unit_file(home.fd, PLACE_DAMAGED "1000"));
-    close(unit_file(home.fd, PLACE_DAMAGED "1000-wal"));
-    close(unit_file(home.fd, PLACE_DAMAGED "2000-wal"));
-    close(unit_file(home.fd, PLACE_DAMAGED "2000"));
-    close(unit_file(home.fd, PLACE_DAMAGED "not"));
-    runs_write(home.fd, PLACE_DB, "the latest", 10);
-    runs_write(home.fd, PLACE_DB "-wal", "its wal", 7);
+    close(unit_file(home.fd, CATALOG_DAMAGED "1000"));
+    close(unit_file(home.fd, CATALOG_DAMAGED "1000-wal"));
+    close(unit_file(home.fd, CATALOG_DAMAGED "2000-wal"));
+    close(unit_file(home.fd, CATALOG_DAMAGED "2000"));
+    close(unit_file(home.fd, CATALOG_DAMAGED "not"));
+    runs_write(home.fd, CATALOG_DB, "the latest", 10);
+    runs_write(home.fd, CATALOG_DB "-wal", "its wal", 7);
     catalog_free(catalog_at(home.path, true), false);
-    assert_false(has(&home, PLACE_DAMAGED "1000") || has(&home, PLACE_DAMAGED "1000-wal"));
-    assert_true(has(&home, PLACE_DAMAGED "2000") && has(&home, PLACE_DAMAGED "2000-wal"));
-    assert_true(has(&home, PLACE_DAMAGED "not"));
+    assert_false(has(&home, CATALOG_DAMAGED "1000") || has(&home, CATALOG_DAMAGED "1000-wal"));
+    assert_true(has(&home, CATALOG_DAMAGED "2000") && has(&home, CATALOG_DAMAGED "2000-wal"));
+    assert_true(has(&home, CATALOG_DAMAGED "not"));
     struct names aside = damaged_files(&home);
     assert_int_equal(aside.count, 3);
     for (int i = 0; i < aside.count; i++)
-        if (strlen(aside.list[i]) > strlen(PLACE_DAMAGED "2000"))
+        if (strlen(aside.list[i]) > strlen(CATALOG_DAMAGED "2000"))
             assert_int_equal(read_file(&home, aside.list[i], last, sizeof last), 10);
 }
 
-/* -- Gone under our hands ------------------------------------------------------------------------
- */
+/* -- Gone under our hands ---------------------------------------------------------------------- */
 
 static void put_own_session(struct catalog *c)
 {
@@ -578,13 +573,13 @@ static void deleted_under_use(void **state)
         put_own_session(c);
         put_number(c, 2);
         assert_int_equal(count_runs(c, NULL), 2);
-        assert_int_equal(unlinkat(home.fd, PLACE_DB, 0), 0);
+        assert_int_equal(unlinkat(home.fd, CATALOG_DB, 0), 0);
         if (all) {
-            assert_int_equal(unlinkat(home.fd, PLACE_DB "-wal", 0), 0);
-            assert_int_equal(unlinkat(home.fd, PLACE_DB "-shm", 0), 0);
+            assert_int_equal(unlinkat(home.fd, CATALOG_DB "-wal", 0), 0);
+            assert_int_equal(unlinkat(home.fd, CATALOG_DB "-shm", 0), 0);
         }
         put_number(c, 3);
-        assert_true(has(&home, PLACE_DB));
+        assert_true(has(&home, CATALOG_DB));
         assert_int_equal(count_runs(c, NULL), 2);
         assert_own_session(c);
         cleanup_catalog struct catalog *other = catalog_at(home.path, true);
@@ -600,12 +595,12 @@ static void replaced_under_use(void **state)
     struct stat before, after;
     put_own_session(first);
     put_number(first, 1);
-    assert_int_equal(fstatat(home.fd, PLACE_DB "-shm", &before, 0), 0);
-    assert_int_equal(unlinkat(home.fd, PLACE_DB, 0), 0);
+    assert_int_equal(fstatat(home.fd, CATALOG_DB "-shm", &before, 0), 0);
+    assert_int_equal(unlinkat(home.fd, CATALOG_DB, 0), 0);
     cleanup_catalog struct catalog *second = catalog_at(home.path, true);
     put_number(second, 2);
     /* The first one still has its own mapped. */
-    assert_int_equal(fstatat(home.fd, PLACE_DB "-shm", &after, 0), 0);
+    assert_int_equal(fstatat(home.fd, CATALOG_DB "-shm", &after, 0), 0);
     assert_true(before.st_ino != after.st_ino);
     /* Closing the old file must not take away what belongs to the new one. */
     put_number(first, 3);
@@ -614,8 +609,7 @@ static void replaced_under_use(void **state)
     assert_own_session(second);
 }
 
-/* -- Where nothing can be written ----------------------------------------------------------------
- */
+/* -- Where nothing can be written -------------------------------------------------------------- */
 
 /* A file system of its own on the home, visible to this child alone. */
 static bool mount_tiny(const char *path, const char *options)
@@ -679,7 +673,7 @@ static void a_read_only_home_can_be_read(void **state)
             run_sql(&home, "PRAGMA journal_mode = WAL");
         }
         if (kind == 2)
-            runs_write(home.fd, PLACE_DB, "garbage", 7);
+            runs_write(home.fd, CATALOG_DB, "garbage", 7);
         join_or_skip(unit_fork(make_and_use_read_only, &home));
     }
 }

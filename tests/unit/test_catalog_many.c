@@ -81,7 +81,7 @@ static void assert_sound(const struct home_dir *home)
     char path[PATH_MAX + 16];
     sqlite3 *db;
     sqlite3_stmt *stmt;
-    snprintf(path, sizeof path, "%s/" PLACE_DB, home->path);
+    snprintf(path, sizeof path, "%s/" CATALOG_DB, home->path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &stmt, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
@@ -104,7 +104,7 @@ static void no_row_is_lost(void **state)
 
 static int count_damaged(const char *name, void *userdata)
 {
-    if (strncmp(name, PLACE_DAMAGED, strlen(PLACE_DAMAGED)) == 0 && !strstr(name, "-wal") &&
+    if (strncmp(name, CATALOG_DAMAGED, strlen(CATALOG_DAMAGED)) == 0 && !strstr(name, "-wal") &&
         !strstr(name, "-shm"))
         ++*(int *)userdata;
     return 0;
@@ -116,7 +116,7 @@ static void the_same_damage_is_repaired_once(void **state)
     cleanup_home struct home_dir home = home_make();
     struct crowd crowd = crowd_at(&home);
     int damaged = 0;
-    runs_write(home.fd, PLACE_DB, "all of them find this", 21);
+    runs_write(home.fd, CATALOG_DB, "all of them find this", 21);
     run_crowd(&crowd, WRITERS, write_rows);
     cleanup_catalog struct catalog *c = catalog_at(home.path, false);
     assert_int_equal(count_runs(c, NULL), WRITERS * ROWS);
@@ -169,8 +169,7 @@ static void a_killed_writer_harms_nobody(void **state)
     assert_sound(&home);
 }
 
-/* -- One of many gets it -------------------------------------------------------------------------
- */
+/* -- One of many gets it ----------------------------------------------------------------------- */
 
 static void claim_in_child(void *data)
 {
@@ -249,8 +248,7 @@ static void each_completion_is_offered_once(void **state)
     assert_int_equal(offered, ROWS);
 }
 
-/* -- Threads -------------------------------------------------------------------------------------
- */
+/* -- Threads ----------------------------------------------------------------------------------- */
 
 struct task {
     struct catalog *c;
@@ -356,8 +354,7 @@ static void what_starts_meanwhile_is_not_gone(void **state)
     assert_int_equal(count, 4 * ROWS);
 }
 
-/* -- In the way ----------------------------------------------------------------------------------
- */
+/* -- In the way -------------------------------------------------------------------------------- */
 
 static void a_busy_catalog_is_said_and_nothing_changed(void **state)
 {
@@ -369,7 +366,7 @@ static void a_busy_catalog_is_said_and_nothing_changed(void **state)
     nacre_error err = NACRE_ERROR_INIT;
     struct catalog_run run = run_of(1, &runs_session);
     assert_int_equal(catalog_open(home.path, true, 20, &c, &err), 0);
-    snprintf(path, sizeof path, "%s/" PLACE_DB, home.path);
+    snprintf(path, sizeof path, "%s/" CATALOG_DB, home.path);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     int64_t before = clock_mono_ns();
@@ -387,8 +384,7 @@ static void a_busy_catalog_is_said_and_nothing_changed(void **state)
     catalog_free(c, false);
 }
 
-/* -- Forks ---------------------------------------------------------------------------------------
- */
+/* -- Forks ------------------------------------------------------------------------------------- */
 
 struct forked {
     struct catalog *c;
@@ -422,7 +418,7 @@ static void a_forked_child_leaves_it_alone(void **state)
     assert_int_equal(catalog_put_run(c, &run, NULL), 0);
     struct forked forked = {.c = c, .path = home.path};
     unit_in_child(forget_in_child, &forked);
-    assert_int_equal(faccessat(home.fd, PLACE_DB "-wal", F_OK, 0), 0);
+    assert_int_equal(faccessat(home.fd, CATALOG_DB "-wal", F_OK, 0), 0);
     assert_int_equal(count_runs(c, NULL), 2);
     run.id = id_of(RUN, 3);
     assert_int_equal(catalog_put_run(c, &run, NULL), 0);

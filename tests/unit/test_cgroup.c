@@ -5,9 +5,9 @@
 #include <sys/resource.h>
 
 #include "base/defs.h"
-#include "sys/calls.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
+#include "sys/syscalls.h"
 
 struct leaf {
     char parent[CGROUP_PATH_MAX];
@@ -224,7 +224,7 @@ static void frozen_members_stand_still(void **state)
     drop_leaf(&leaf);
 }
 
-/* What cannot be frozen in time is not held. */
+/* Who is not frozen in time is not waited for; the others are held until the thaw. */
 static void a_freeze_is_bounded(void **state)
 {
     (void)state;
@@ -236,6 +236,9 @@ static void a_freeze_is_bounded(void **state)
     assert_int_equal(cgroup_freeze(dir, 1), -ENOENT);
     close(unit_file(dir, "cgroup.freeze"));
     assert_int_equal(cgroup_freeze(dir, 1), -ETIMEDOUT);
+    assert_true(fd_slurp_at(dir, "cgroup.freeze", text, sizeof text) > 0);
+    assert_string_equal(text, "1");
+    assert_int_equal(cgroup_thaw(dir), 0);
     assert_true(fd_slurp_at(dir, "cgroup.freeze", text, sizeof text) > 0);
     assert_string_equal(text, "0");
     close(dir);

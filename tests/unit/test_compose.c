@@ -5,8 +5,8 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-#include "backend/compose.h"
 #include "base/defs.h"
+#include "home/compose.h"
 #include "run/log.h"
 #include "run/spec.h"
 #include "sys/fd.h"
@@ -109,8 +109,7 @@ static void environment_entries(void **state)
     }
 }
 
-/* -- The directory and stdin --------------------------------------------------------------------
- */
+/* -- The directory and stdin ------------------------------------------------------------------- */
 
 static void assert_cwd(const char *sessions, const char *calls, const char *want)
 {
@@ -366,8 +365,7 @@ static void the_environment_is_laid_over(void **state)
     buf_done(&made.buf);
 }
 
-/* -- Which program ------------------------------------------------------------------------------
- */
+/* -- Which program ----------------------------------------------------------------------------- */
 
 static void make_program(int dir, const char *name, const char *text, mode_t mode)
 {

@@ -10,39 +10,48 @@
 #include "keeper/ctl.c"
 
 static struct keeper k;
+static struct keeper_room room;
 static int events, reaps, published;
 static uint64_t seen;
 
-void loop_add(struct keeper *keeper, int fd, uint32_t what, enum tag tag, uint32_t index)
+void loop_watch(struct keeper *keeper, enum keeper_fd which)
+{
+    assert_true(keeper->fd[which] >= 0);
+}
+
+void loop_watch_conn(struct keeper *keeper, const struct conn *c, uint32_t what)
 {
     (void)keeper;
     (void)what;
-    (void)tag;
-    (void)index;
-    assert_true(fd >= 0);
+    assert_true(c->fd >= 0);
 }
 
-void loop_remove(struct keeper *keeper, int fd)
+void loop_ignore(struct keeper *keeper, enum keeper_fd which)
 {
     (void)keeper;
-    (void)fd;
+    (void)which;
 }
 
-void loop_close(struct keeper *keeper, int *fd)
+void loop_close(struct keeper *keeper, enum keeper_fd which)
+{
+    close_fd(&keeper->fd[which]);
+}
+
+void loop_close_conn(struct keeper *keeper, struct conn *c)
 {
     (void)keeper;
-    close_fd(fd);
+    close_fd(&c->fd);
 }
 
 void outlive_owner(struct keeper *keeper)
 {
-    keeper->owner_at = NEVER;
+    keeper->at[AT_OWNER] = NEVER;
 }
 
 void publish(struct keeper *keeper)
 {
     published++;
-    if (keeper->bell_due)
+    if (keeper->must_ring)
         ctl_ring(keeper);
 }
 
@@ -59,10 +68,40 @@ int64_t machine_kill_ms(const struct keeper *keeper)
     return 4321;
 }
 
+static int restored;
+
+void restore_files(struct keeper *keeper)
+{
+    (void)keeper;
+    restored++;
+}
+
+/* Whether whoever asks is in the tree of the run. */
+static bool peer_is_inside;
+
+bool inside_of(const nacre_id *run, pid_t keeper, pid_t pid)
+{
+    (void)run;
+    (void)keeper;
+    (void)pid;
+    return peer_is_inside;
+}
+
+void restore_look(struct keeper *keeper)
+{
+    (void)keeper;
+}
+
 void tree_reap(struct keeper *keeper)
 {
     (void)keeper;
     reaps++;
+}
+
+void denied_note(struct keeper *keeper, const struct denial *denial)
+{
+    (void)keeper;
+    (void)denial;
 }
 
 void drain_seen(struct keeper *keeper, uint64_t offset)
@@ -78,10 +117,11 @@ static int begin(void **state)
     (void)state;
     int ends[2];
     memset(&k, 0, sizeof k);
+    k.session.room = &room;
     for (int i = 0; i < CONN_MAX; i++)
         k.conns[i].fd = -EBADF;
     k.state = ST_RUNNING;
-    k.listen_fd = -EBADF;
+    k.fd[FD_LISTEN] = k.fd[FD_DOOR] = -EBADF;
     k.st.generation = 77;
     events = reaps = 0;
     seen = 0;
@@ -89,9 +129,9 @@ static int begin(void **state)
         return -1;
     fcntl(ends[1], F_SETPIPE_SZ, 4096);
     stdin_reader = ends[0];
-    k.in_fd = ends[1];
+    k.fd[FD_IN] = ends[1];
     k.spec.input = NACRE_STDIN_PIPE;
-    k.owner_line = -EBADF;
+    k.fd[FD_LINE] = -EBADF;
     published = 0;
     return 0;
 }
@@ -101,7 +141,7 @@ static int finish(void **state)
     (void)state;
     for (int i = 0; i < CONN_MAX; i++)
         close_fd(&k.conns[i].fd);
-    close_fd(&k.in_fd);
+    close_fd(&k.fd[FD_IN]);
     close_fd(&stdin_reader);
     return 0;
 }
@@ -116,7 +156,8 @@ static struct client connect_client(void)
     int pair[2];
     assert_int_equal(sock_pair(pair), 0);
     assert_int_equal(fd_set_nonblock(pair[1]), 0);
-    struct client client = {.fd = pair[0], .conn = ctl_add(&k, pair[1], false)};
+    struct client client = {.fd = pair[0], .conn = ctl_place(&k, pair[1], false)};
+    ctl_listen(&k, client.conn);
     assert_non_null(client.conn);
     return client;
 }
@@ -150,8 +191,7 @@ static struct wire_head a_head(uint32_t type)
     return (struct wire_head){.type = type, .format = RUN_FORMAT};
 }
 
-/* -- Watching and killing ------------------------------------------------------------------------
- */
+/* -- Watching and killing ---------------------------------------------------------------------- */
 
 static void watchers_are_told(void **state)
 {
@@ -217,8 +257,7 @@ static void kills_are_acknowledged_and_answered(void **state)
     close(other.fd);
 }
 
-/* -- Messages that make no sense -----------------------------------------------------------------
- */
+/* -- Messages that make no sense --------------------------------------------------------------- */
 
 static void assert_hung_up_on(const void *message, size_t size)
 {
@@ -316,7 +355,7 @@ static void input_goes_to_the_command(void **state)
     assert_done(&client, 0, 0);
     say_input(&client, 'b', 3, true);
     assert_done(&client, 0, 3);
-    assert_true(k.in_fd < 0);
+    assert_true(k.fd[FD_IN] < 0);
     assert_int_equal(read_some(buf, sizeof buf), 3);
     /* After the end nothing is taken. */
     say_input(&client, 'c', 5, false);
@@ -336,7 +375,7 @@ static void wrong_sizes_of_input(void **state)
         input.size = claims[i];
         assert_hung_up_on(&input, size);
     }
-    assert_true(k.in_fd >= 0);
+    assert_true(k.fd[FD_IN] >= 0);
     assert_int_equal(read(stdin_reader, &c, 1), -1);
 }
 
@@ -409,18 +448,17 @@ static void an_end_behind_input_that_waits(void **state)
     /* Whoever comes first: in the end both know. */
     for (int i = 0; i < 10; i++) {
         read_some(buf, sizeof buf);
-        if (k.in_fd >= 0)
+        if (k.fd[FD_IN] >= 0)
             ctl_feed(&k);
     }
     assert_int_equal(hear_type(&first), WIRE_INPUT_DONE);
     assert_int_equal(hear_type(&second), WIRE_INPUT_DONE);
-    assert_true(k.in_fd < 0);
+    assert_true(k.fd[FD_IN] < 0);
     close(first.fd);
     close(second.fd);
 }
 
-/* -- Connections ---------------------------------------------------------------------------------
- */
+/* -- Connections ------------------------------------------------------------------------------- */
 
 static void there_are_only_so_many_places(void **state)
 {
@@ -430,7 +468,7 @@ static void there_are_only_so_many_places(void **state)
     for (int i = 0; i < CONN_MAX; i++)
         clients[i] = connect_client().fd;
     assert_int_equal(sock_pair(pair), 0);
-    assert_null(ctl_add(&k, pair[1], true));
+    assert_null(ctl_place(&k, pair[1], true));
     assert_false(unit_is_open(pair[1]));
     assert_int_equal(recv(pair[0], &c, 1, 0), 0);
     close(pair[0]);
@@ -447,7 +485,6 @@ static void there_are_only_so_many_places(void **state)
 static void a_listener_makes_room(void **state)
 {
     (void)state;
-    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct client clients[CONN_MAX];
     char name[64];
     for (int i = 0; i < CONN_MAX; i++)
@@ -457,10 +494,11 @@ static void a_listener_makes_room(void **state)
     killer->kill_waits = true;
     k.pacer = pacer;
     snprintf(name, sizeof name, "unit-places-%d", getpid());
-    k.listen_fd = sock_listen_at(proc, "ctl", name);
-    struct client late = {.fd = sock_connect_at(proc, "ctl", name), .conn = listener};
+    k.fd[FD_DOOR] = sock_listen_abstract(name);
+    struct client late = {.fd = sock_connect_abstract(name), .conn = listener};
     assert_true(late.fd >= 0);
     ctl_accept(&k);
+    assert_int_equal(restored, 1);
     assert_int_equal(hear_type(&clients[7]), 0);
     struct wire_head watch = a_head(WIRE_WATCH);
     say(&late, &watch, sizeof watch);
@@ -470,7 +508,7 @@ static void a_listener_makes_room(void **state)
         close(clients[i].fd);
     }
     close(late.fd);
-    close_fd(&k.listen_fd);
+    close_fd(&k.fd[FD_DOOR]);
 }
 
 static void connect_as_somebody_else(void *data)
@@ -478,8 +516,7 @@ static void connect_as_somebody_else(void *data)
     const char *name = data;
     char c;
     EXPECT(setgid(65534) == 0 && setuid(65534) == 0);
-    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fd = sock_connect_at(proc, "ctl", name);
+    int fd = sock_connect_abstract(name);
     EXPECT(fd >= 0);
     fcntl(fd, F_SETFL, 0);
     EXPECT(recv(fd, &c, 1, 0) <= 0);
@@ -491,22 +528,21 @@ static void strangers_are_not_answered(void **state)
     char name[64];
     if (geteuid() != 0)
         SKIP("connections of another uid: this is not root");
-    /* No sockets in /proc: an abstract one, which anybody can reach. */
-    cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* An abstract name, which anybody can reach. */
     snprintf(name, sizeof name, "unit-ctl-%d", getpid());
-    k.listen_fd = sock_listen_at(proc, "ctl", name);
-    assert_true(k.listen_fd >= 0);
-    int own = sock_connect_at(proc, "ctl", name);
+    k.fd[FD_DOOR] = sock_listen_abstract(name);
+    assert_true(k.fd[FD_DOOR] >= 0);
+    int own = sock_connect_abstract(name);
     ctl_accept(&k);
     assert_true(k.conns[0].fd >= 0);
     pid_t pid = unit_fork(connect_as_somebody_else, name);
-    struct pollfd poller = {.fd = k.listen_fd, .events = POLLIN};
+    struct pollfd poller = {.fd = k.fd[FD_DOOR], .events = POLLIN};
     assert_int_equal(poll(&poller, 1, 5000), 1);
     ctl_accept(&k);
     assert_true(k.conns[1].fd < 0);
     assert_int_equal(unit_join(pid), 0);
     close(own);
-    close_fd(&k.listen_fd);
+    close_fd(&k.fd[FD_DOOR]);
 }
 
 static void only_the_pacer_sets_the_pace(void **state)
@@ -550,12 +586,28 @@ static void too_late_to_kill(void **state)
 static void change(const struct client *c, uint32_t background, uint32_t kept)
 {
     struct wire_change request = {
-        .head = head(WIRE_CHANGE), .background = background, .kept = kept};
+        .head = a_head(WIRE_CHANGE), .background = background, .kept = kept};
     struct wire_ack ack;
     assert_int_equal(sock_send(c->fd, &request, sizeof request, NULL, 0, 0), 0);
     ctl_readable(&k, c->conn);
     assert_int_equal(sock_recv(c->fd, &ack, sizeof ack, NULL, 0, MSG_DONTWAIT), sizeof ack);
     assert_int_equal(ack.head.type, WIRE_ACK);
+    assert_int_equal(ack.wait_ms < 0, kept && peer_is_inside);
+}
+
+/* A command cannot decide to outlive its session; it may go to the background. */
+static void a_command_cannot_keep_itself(void **state)
+{
+    (void)state;
+    struct client c = connect_client();
+    peer_is_inside = true;
+    change(&c, 0, 1);
+    change(&c, 1, 1);
+    assert_true(!k.st.kept && !k.st.background);
+    change(&c, 1, 0);
+    assert_true(!k.st.kept && k.st.background);
+    peer_is_inside = false;
+    close(c.fd);
 }
 
 /* A shell that goes to the background when it is over rings at once; what was changed stays. */
@@ -566,7 +618,7 @@ static void changes_are_heard(void **state)
     nacre_id rung;
     struct client c = connect_client();
     assert_int_equal(sock_pair(line), 0);
-    k.owner_line = line[0];
+    k.fd[FD_LINE] = line[0];
     k.st.id.bytes[0] = 0x5a;
     k.st.outcome = NACRE_EXITED;
     ctl_ring(&k);
@@ -580,7 +632,7 @@ static void changes_are_heard(void **state)
     assert_true(k.st.background && k.st.kept);
     assert_int_equal(published, 3);
     assert_int_equal(sock_recv(line[1], &rung, sizeof rung, NULL, 0, MSG_DONTWAIT), -EAGAIN);
-    close_fd(&k.owner_line);
+    close_fd(&k.fd[FD_LINE]);
     close(line[1]);
     close(c.fd);
 }
@@ -604,6 +656,7 @@ int main(void)
         TEST(a_listener_makes_room),
         TEST(strangers_are_not_answered),
         TEST(only_the_pacer_sets_the_pace),
+        TEST(a_command_cannot_keep_itself),
         TEST(changes_are_heard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

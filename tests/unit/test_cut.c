@@ -2,9 +2,9 @@
 #include "unit.h"
 
 #include "base/defs.h"
-#include "view/cut.h"
-#include "view/render.h"
-#include "view/utf8.h"
+#include "screen/render.h"
+#include "text/brief.h"
+#include "text/utf8.h"
 
 static void short_lines_stay(void **state)
 {
@@ -52,8 +52,7 @@ static void the_count_is_of_all_that_is_missing(void **state)
     }
 }
 
-/* -- Offsets ------------------------------------------------------------------------------------
- */
+/* -- Offsets ----------------------------------------------------------------------------------- */
 
 struct seen {
     uint64_t line[32], offset[32], lost[32];

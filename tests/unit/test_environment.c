@@ -1,8 +1,9 @@
 /* The environment of a command: the host's, without what asks or pages, under the call's. */
 #include "unit.h"
 
-#include "backend/environment.h"
+#include "base/clock.h"
 #include "base/defs.h"
+#include "home/compose.h"
 
 static const nacre_id id = {{0x12, 0x34}};
 
@@ -14,8 +15,8 @@ struct built {
 static struct built build_with(const char *const *extra, const struct secret_rules *rules)
 {
     struct built b;
-    buf_init(&b.buf, 1 << 20);
-    assert_int_equal(environment_build(&id, "/a dir", extra, rules, &b.buf, &b.count), 0);
+    b.buf = BUF_UP_TO(4 << 20);
+    assert_int_equal(environment_build(&id, "/a dir", NULL, extra, rules, &b.buf, &b.count), 0);
     /* As many strings as it says, and nothing behind them. */
     const char *p = b.buf.data;
     for (uint32_t i = 0; i < b.count; i++)
@@ -124,6 +125,41 @@ static void the_last_of_several_counts(void **state)
     buf_done(&b.buf);
 }
 
+/* How long the environment of a call with this many names takes to make. */
+static int64_t time_of(size_t names)
+{
+    static char text[40000][24];
+    static const char *extra[40001];
+    for (size_t i = 0; i < names; i++) {
+        /* Each name twice, the second time with the value that counts. */
+        snprintf(text[i], sizeof text[i], "NAME_%zu=%zu", i % (names / 2), i);
+        extra[i] = text[i];
+    }
+    extra[names] = NULL;
+    int64_t began = clock_mono_ns();
+    struct built b = build(extra);
+    int64_t took = clock_mono_ns() - began;
+    char last[24];
+    snprintf(last, sizeof last, "%zu", names - 1);
+    snprintf(text[0], sizeof text[0], "NAME_%zu", names / 2 - 1);
+    assert_value(&b, text[0], last);
+    assert_true(b.count < names / 2 + 20);
+    buf_done(&b.buf);
+    return took;
+}
+
+/* Sixteen times the names take about sixteen times as long, not 256 times. */
+static void many_names(void **state)
+{
+    (void)state;
+    int64_t few = INT64_MAX, many = INT64_MAX;
+    for (int round = 0; round < 5; round++) {
+        few = MIN(few, time_of(2500));
+        many = MIN(many, time_of(40000));
+    }
+    assert_true(many < 80 * few);
+}
+
 static void our_names_are_ours(void **state)
 {
     (void)state;
@@ -217,8 +253,8 @@ static void the_ceiling_is_told(void **state)
     (void)state;
     struct buf out;
     uint32_t count;
-    buf_init(&out, 50);
-    assert_int_equal(environment_build(&id, "/", NULL, NULL, &out, &count), -E2BIG);
+    out = BUF_UP_TO(50);
+    assert_int_equal(environment_build(&id, "/", NULL, NULL, NULL, &out, &count), -E2BIG);
     buf_done(&out);
 }
 
@@ -245,9 +281,8 @@ static void elsewhere(void **state)
 {
     (void)state;
     static const char *const extra[] = {"PAGER=less", "WHO=me", "NACRE_ID=x", NULL};
-    struct buf out cleanup_buf;
+    struct buf out cleanup_buf = BUF_UP_TO(4096);
     uint32_t count;
-    buf_init(&out, 4096);
     setenv("HOST_ONLY", "1", 1);
     assert_int_equal(environment_own(extra, &out, &count), 0);
     assert_int_equal(unsetenv("HOST_ONLY"), 0);
@@ -270,6 +305,7 @@ int main(void)
         TEST(inherited_and_quiet),
         TEST(the_call_has_the_last_word),
         TEST(the_last_of_several_counts),
+        TEST(many_names),
         TEST(our_names_are_ours),
         TEST(secrets_stay_with_the_host),
         TEST(similar_names),

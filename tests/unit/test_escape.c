@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/defs.h"
-#include "view/escape.h"
+#include "screen/escape.h"
 
 /* Feeds until a byte is text; returns how many bytes came before it, or all. */
 static size_t taken(const char *text, size_t size, struct escape *e)

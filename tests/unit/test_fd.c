@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 
 #include "base/defs.h"
-#include "sys/calls.h"
 #include "sys/fd.h"
+#include "sys/syscalls.h"
 
 static void lift_moves_only_low_ones(void *data)
 {
@@ -261,11 +261,25 @@ static void only_regular_files(void **state)
     assert_int_equal(mkdirat(dir, "dir", 0700), 0);
     int before = unit_count_fds();
     assert_int_equal(fd_open_file_at(dir, "none", O_RDONLY), -ENOENT);
-    assert_int_equal(fd_open_file_at(dir, "link", O_RDONLY), -ELOOP);
+    assert_int_equal(fd_open_file_at(dir, "link", O_RDONLY), -EINVAL);
+    assert_int_equal(fd_open_file_at(dir, "link", O_RDWR | O_CREAT), -EINVAL);
     assert_int_equal(fd_open_file_at(dir, "fifo", O_RDONLY), -EINVAL);
     assert_int_equal(fd_open_file_at(dir, "fifo", O_RDWR), -EINVAL);
+    assert_int_equal(fd_open_file_at(dir, "fifo", O_WRONLY), -EINVAL);
     assert_int_equal(fd_open_file_at(dir, "dir", O_RDONLY), -EINVAL);
+    assert_int_equal(fd_open_file_at(dir, "dir", O_RDWR), -EINVAL);
+    assert_int_equal(symlinkat("dir", dir, "link to dir"), 0);
+    assert_true(fd_open_dir_at(dir, "link to dir") < 0);
+    assert_true(fd_open_dir_at(dir, "file") < 0);
     assert_int_equal(unit_count_fds(), before);
+    int inner = fd_open_dir_at(dir, "dir");
+    assert_true(inner > 2);
+    close(inner);
+    if (geteuid() == 0) {
+        close(unit_file(dir, "foreign"));
+        assert_int_equal(fchownat(dir, "foreign", 65534, 65534, 0), 0);
+        assert_int_equal(fd_open_file_at(dir, "foreign", O_RDONLY), -EPERM);
+    }
     int fd = fd_open_file_at(dir, "file", O_RDWR);
     assert_true(fd > 2);
     assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);

@@ -2,7 +2,7 @@
 #include "unit.h"
 
 #include "base/defs.h"
-#include "run/home.h"
+#include "home/locate.h"
 
 static void set(const char *name, const char *value)
 {
@@ -20,10 +20,10 @@ static void surroundings(const char *xdg, const char *home)
 
 static void assert_home(const char *configured, const char *want)
 {
-    struct home home;
+    struct home_location home;
     nacre_error err = NACRE_ERROR_INIT;
     memset(&home, 0x5a, sizeof home);
-    assert_int_equal(home_find(configured, &home, &err), 0);
+    assert_int_equal(home_locate(configured, &home, &err), 0);
     assert_string_equal(home.path, want);
     assert_string_equal(home.note, "");
 }
@@ -45,9 +45,9 @@ static void who_is_asked_first(void **state)
 static void without_any_variable(void **state)
 {
     (void)state;
-    struct home home;
+    struct home_location home;
     surroundings(NULL, NULL);
-    int r = home_find(NULL, &home, NULL);
+    int r = home_locate(NULL, &home, NULL);
     if (r < 0)
         SKIP("a home from the user database: uid %u is not in it", geteuid());
     assert_int_equal(home.path[0], '/');
@@ -59,15 +59,15 @@ static void relative_is_refused(void **state)
     (void)state;
     static const char *const relative[] = {"nacre", "./nacre", "../nacre", "~/nacre", "~"};
     for (size_t i = 0; i < ARRAY_SIZE(relative); i++) {
-        struct home home;
+        struct home_location home;
         nacre_error err = NACRE_ERROR_INIT;
         surroundings("/b", "/c");
-        assert_int_equal(home_find(relative[i], &home, &err), NACRE_EINVAL);
+        assert_int_equal(home_locate(relative[i], &home, &err), NACRE_EINVAL);
         assert_non_null(strstr(err.msg, relative[i]));
         surroundings(relative[i], "/c");
-        assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
+        assert_int_equal(home_locate(NULL, &home, &err), NACRE_EINVAL);
         surroundings(NULL, relative[i]);
-        assert_int_equal(home_find(NULL, &home, &err), NACRE_EINVAL);
+        assert_int_equal(home_locate(NULL, &home, &err), NACRE_EINVAL);
     }
 }
 
@@ -75,24 +75,24 @@ static void too_long_is_refused(void **state)
 {
     (void)state;
     char path[PATH_MAX + 64];
-    struct home home;
+    struct home_location home;
     nacre_error err = NACRE_ERROR_INIT;
     memset(path, 'p', sizeof path);
     path[0] = '/';
     path[PATH_MAX] = '\0';
-    assert_int_equal(home_find(path, &home, &err), NACRE_EIO);
+    assert_int_equal(home_locate(path, &home, &err), NACRE_EIO);
     assert_int_equal(err.sys_errno, ENAMETOOLONG);
     /* With what is put behind it. */
     path[PATH_MAX - 5] = '\0';
     surroundings(path, NULL);
-    assert_int_equal(home_find(NULL, &home, &err), NACRE_EIO);
+    assert_int_equal(home_locate(NULL, &home, &err), NACRE_EIO);
     surroundings(NULL, path);
-    assert_int_equal(home_find(NULL, &home, &err), NACRE_EIO);
+    assert_int_equal(home_locate(NULL, &home, &err), NACRE_EIO);
 }
 
-static struct home home_at(const char *path)
+static struct home_location home_at(const char *path)
 {
-    struct home home = {0};
+    struct home_location home = {0};
     assert_true(strlen(path) < sizeof home.path);
     memcpy(home.path, path, strlen(path) + 1);
     return home;
@@ -111,7 +111,7 @@ static void made_when_needed_and_private(void **state)
     char place[PATH_MAX], path[PATH_MAX + 32], inner[PATH_MAX + 64];
     close(unit_dir(place));
     snprintf(path, sizeof path, "%s/deep/below/nacre", place);
-    struct home home = home_at(path);
+    struct home_location home = home_at(path);
     nacre_error err = NACRE_ERROR_INIT;
     assert_int_equal(home_open_runs(&home, 0, &err), NACRE_ENOTFOUND);
     assert_int_equal(access(path, F_OK), -1);
@@ -143,7 +143,7 @@ static void in_the_way(void **state)
     nacre_error err = NACRE_ERROR_INIT;
     close(unit_file(dir, "file"));
     snprintf(path, sizeof path, "%s/file/nacre", place);
-    struct home home = home_at(path);
+    struct home_location home = home_at(path);
     assert_int_equal(home_open_runs(&home, 1, &err), NACRE_EIO);
     assert_int_equal(err.sys_errno, ENOTDIR);
     snprintf(path, sizeof path, "%s/file", place);
@@ -164,14 +164,14 @@ static void of_another_owner(void **state)
     char place[PATH_MAX], path[PATH_MAX + 32];
     nacre_error err = NACRE_ERROR_INIT;
     if (geteuid() != 0) {
-        struct home root = home_at("/");
+        struct home_location root = home_at("/");
         assert_int_equal(home_open_runs(&root, 0, &err), NACRE_EPERM);
         assert_non_null(strstr(err.msg, "uid 0"));
         return;
     }
     close(unit_dir(place));
     snprintf(path, sizeof path, "%s/theirs", place);
-    struct home home = home_at(path);
+    struct home_location home = home_at(path);
     int fd = home_open_runs(&home, 1, &err);
     assert_true(fd >= 0);
     close(fd);
@@ -190,7 +190,7 @@ static void of_another_owner(void **state)
 
 static void as_somebody_else(void *data)
 {
-    const struct home *home = data;
+    const struct home_location *home = data;
     nacre_error err = NACRE_ERROR_INIT;
     EXPECT(setgid(65534) == 0 && setuid(65534) == 0);
     EXPECT(home_open_runs(home, 1, &err) < 0);
@@ -204,7 +204,7 @@ static void from_another_user(void **state)
         SKIP("a home seen by another uid: this is not root");
     char place[PATH_MAX];
     close(unit_dir(place));
-    struct home home = home_at(place);
+    struct home_location home = home_at(place);
     assert_int_equal(chmod(place, 0755), 0);
     close(home_open_runs(&home, 1, NULL));
     unit_in_child(as_somebody_else, &home);

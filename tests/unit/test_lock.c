@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/defs.h"
-#include "sys/lock.h"
+#include "sys/fd.h"
 
 struct files {
     int dir;

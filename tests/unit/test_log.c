@@ -300,7 +300,8 @@ static void cursors_beyond_the_end(void **state)
     rig_close(&rig);
 }
 
-/* Files that contradict the index are an error, never a crash and never other bytes. */
+/* What files that contradict the index should have is a gap, never a crash and never other bytes.
+ */
 static void damaged_files(void **state)
 {
     (void)state;
@@ -320,9 +321,16 @@ static void damaged_files(void **state)
         int fd = openat(rig.dir, names[i], O_RDWR | O_CLOEXEC);
         assert_int_equal(ftruncate(fd, 100), 0);
         close(fd);
-        while ((n = logr_read(&reader, rig.dir, &cursor, NACRE_BOTH, buf, sizeof buf, &piece)) > 0)
-            assert_true(rig_piece_is_right(&piece, buf));
-        assert_int_equal(n, -EBADMSG);
+        uint64_t got = 0, missing = 0;
+        do {
+            n = logr_read(&reader, rig.dir, &cursor, NACRE_BOTH, buf, sizeof buf, &piece);
+            assert_true(n <= 0 || rig_piece_is_right(&piece, buf));
+            got += (uint64_t)MAX(n, (ssize_t)0);
+            missing += piece.gap;
+        } while (n > 0);
+        assert_int_equal(n, 0);
+        assert_true(missing > 0);
+        assert_int_equal(got + missing, 300000);
         logr_done(&reader);
         /* Without the file it cannot begin, or not go on. */
         cursor = 0;

@@ -348,15 +348,22 @@ struct visits {
     int told; /* where a new child says that it is there */
 };
 
-static void note_visit(const struct proc_ref *ref, void *userdata)
+static int note_visit(const struct proc_ref *ref, void *userdata)
 {
     struct visits *visits = userdata;
     char c;
     visits->refs[visits->count++] = *ref;
     if (visits->count > 1)
-        return;
+        return 0;
     kill(ref->pid, SIGUSR1);
     EXPECT(RETRY(read(visits->told, &c, 1)) == 1);
+    return 0;
+}
+
+static int end_walk(const struct proc_ref *ref, void *userdata)
+{
+    (void)ref;
+    return --*(int *)userdata == 0;
 }
 
 static void visit_comes_before_the_children(void **state)
@@ -403,8 +410,11 @@ static void tree_finds_many_children(void **state)
     static struct proc_ref refs[MANY + 100];
     pid_t pid = start(many_children);
     size_t count = proc_tree(pid, refs, ARRAY_SIZE(refs), NULL, NULL);
+    int visits = 3;
+    size_t few = proc_tree(pid, refs, ARRAY_SIZE(refs), end_walk, &visits);
     end_tree(pid);
     assert_int_equal(count, MANY);
+    assert_int_equal(few, 3);
 }
 
 /* -- Groups ------------------------------------------------------------------------------------ */

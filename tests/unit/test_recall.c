@@ -6,7 +6,7 @@
 
 #include <nacre/nacre.h>
 
-#include "recall/ask.h"
+#include "recall/parse_query.h"
 #include "recall/show.h"
 #include "recall/sift.h"
 
@@ -73,8 +73,7 @@ static void feed_str(struct place *p, int stream, const char *text, int64_t now_
     feed(p, stream, text, strlen(text), now_us);
 }
 
-/* -- What a plain search finds ------------------------------------------------------------------
- */
+/* -- What a plain search finds ----------------------------------------------------------------- */
 
 struct line {
     int stream;
@@ -164,8 +163,7 @@ static void free_lines(struct lines *all)
     free(all->items);
 }
 
-/* -- Checks -------------------------------------------------------------------------------------
- */
+/* -- Checks ------------------------------------------------------------------------------------ */
 
 struct check {
     struct lines lines;
@@ -230,8 +228,7 @@ static void check_needle(struct place *p, const char *needle, unsigned streams)
     }
 }
 
-/* -- The cases ----------------------------------------------------------------------------------
- */
+/* -- The cases --------------------------------------------------------------------------------- */
 
 static void test_every_span_border(void **state)
 {
@@ -309,7 +306,7 @@ static int note(const nacre_recall_line *line, void *userdata)
     struct seen *seen = userdata;
     struct buf out;
     struct shown_match match;
-    buf_init(&out, 65536);
+    out = BUF_UP_TO(65536);
     assert_int_equal(buf_printf(&out, "%s%c%llu%c", line->stream == NACRE_STDOUT ? "out" : "err",
                                 line->is_match ? ':' : '-', (unsigned long long)line->line,
                                 line->is_match ? ':' : '-'),
@@ -520,77 +517,52 @@ static void test_stop(void **state)
     place_close(&p);
 }
 
-/* -- A backend that has no readers --------------------------------------------------------------
- */
+/* -- Another backend --------------------------------------------------------------------------- */
 
-static const struct {
-    nacre_stream stream;
-    const char *text;
-} fake_pieces[] = {
-    {NACRE_STDOUT, "one\ntw"}, {NACRE_STDERR, "x\nneedle\n"}, {NACRE_STDOUT, "o needle\n"}};
-
-static int64_t fake_output(void *self, const nacre_id *id, uint64_t *cursor, unsigned streams,
-                           void *buf, size_t size, nacre_piece *piece, nacre_error *err)
+static int keep_home(void *self, nacre_home *home, nacre_error *err)
 {
-    (void)self, (void)id, (void)err;
-    uint64_t at = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(fake_pieces); at += strlen(fake_pieces[i++].text)) {
-        size_t length = strlen(fake_pieces[i].text);
-        if (*cursor >= at + length || !(streams & 1u << fake_pieces[i].stream))
-            continue;
-        uint64_t start = MAX(*cursor, at);
-        size_t n = MIN(size, (size_t)(at + length - start));
-        memcpy(buf, fake_pieces[i].text + (start - at), n);
-        *piece = (nacre_piece){.stream = fake_pieces[i].stream, .offset = start, .size = n};
-        *cursor = start + n;
-        return (int64_t)n;
-    }
+    (void)err;
+    *(nacre_home **)self = home;
     return 0;
 }
 
-static int fake_get(void *self, const nacre_id *id, nacre_record *record, nacre_error *err)
-{
-    (void)self, (void)err;
-    record->id = *id;
-    record->bytes[0] = 15;
-    record->bytes[1] = 9;
-    record->lines[0] = record->lines[1] = 2;
-    return 0;
-}
-
-static int fake_list(void *self, int only_alive, int (*fn)(const nacre_record *, void *),
-                     void *userdata, nacre_error *err)
-{
-    (void)only_alive;
-    static const nacre_id id = {{3}};
-    nacre_record record = NACRE_RECORD_INIT;
-    fake_get(self, &id, &record, err);
-    return fn(&record, userdata);
-}
-
-static void test_other_backend(void **state)
+/* What a backend heard of a command is searched while it is written. */
+static void test_mirror(void **state)
 {
     (void)state;
-    static const nacre_backend_ops ops = {.version = NACRE_BACKEND_VERSION,
-                                          .size = sizeof ops,
-                                          .name = "fake",
-                                          .output = fake_output,
-                                          .get = fake_get,
-                                          .list = fake_list};
-    static const nacre_backend backend = {.ops = &ops};
+    static const struct {
+        nacre_stream stream;
+        const char *text;
+    } pieces[] = {
+        {NACRE_STDOUT, "one\ntw"}, {NACRE_STDERR, "x\nneedle\n"}, {NACRE_STDOUT, "o needle\n"}};
+    static const nacre_backend_ops ops = {
+        .version = NACRE_BACKEND_VERSION, .size = sizeof ops, .name = "fake", .open = keep_home};
+    nacre_home *home = NULL;
+    nacre_backend backend = {.ops = &ops, .self = &home};
     nacre_options options = NACRE_OPTIONS_INIT;
+    nacre_command command = NACRE_COMMAND_INIT;
     nacre_session *session;
+    nacre_mirror *mirror;
     struct seen seen = {0};
+    char path[PATH_MAX];
+    close(unit_dir(path));
+    options.home = path;
     options.backend = &backend;
+    options.person = 1;
+    command.text = "fake";
     assert_int_equal(nacre_open(&options, &session, NULL), 0);
+    assert_int_equal(nacre_mirror_new(home, &command, &mirror, NULL, NULL), 0);
+    assert_int_equal(nacre_mirror_begin(mirror, NULL), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(pieces); i++)
+        nacre_mirror_write(mirror, pieces[i].stream, pieces[i].text, strlen(pieces[i].text), 0);
     nacre_recall_query q = QUERY(.pattern = "needle");
     assert_int_equal(nacre_recall(session, &q, note, &seen, NULL, NULL), 0);
     assert_string_equal(seen.text, "out:2:two needle\nerr:2:needle\n");
+    nacre_mirror_free(mirror);
     nacre_close(session, NULL);
 }
 
-/* -- Words --------------------------------------------------------------------------------------
- */
+/* -- Words ------------------------------------------------------------------------------------- */
 
 static void test_moments(void **state)
 {
@@ -619,16 +591,16 @@ static void test_moments(void **state)
                                       "yesterday"};
     int64_t now = 1800000000000, ms;
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_true(ask_moment(good[i].text, now, &ms));
+        assert_true(parse_moment(good[i].text, now, &ms));
         assert_int_equal(ms, good[i].ms > INT64_C(1000000000000) ? good[i].ms : now - good[i].ms);
     }
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        if (ask_moment(bad[i], now, &ms))
+        if (parse_moment(bad[i], now, &ms))
             fail_msg("\"%s\" was taken for a moment", bad[i]);
     /* Local time: noon and midnight of a day are twelve hours apart here as well. */
     int64_t noon;
-    assert_true(ask_moment("2026-01-15", now, &ms));
-    assert_true(ask_moment("2026-01-15 12:00", now, &noon));
+    assert_true(parse_moment("2026-01-15", now, &ms));
+    assert_true(parse_moment("2026-01-15 12:00", now, &noon));
     assert_int_equal(noon - ms, 12 * 3600 * 1000);
 }
 
@@ -644,12 +616,12 @@ static void test_line_ranges(void **state)
                                       "1-b", "1--2", "-0", "1-0", "1 - 2"};
     int64_t from, to;
     for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-        assert_true(ask_lines(good[i].text, &from, &to));
+        assert_true(parse_lines(good[i].text, &from, &to));
         assert_int_equal(from, good[i].from);
         assert_int_equal(to, good[i].to);
     }
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-        if (ask_lines(bad[i], &from, &to))
+        if (parse_lines(bad[i], &from, &to))
             fail_msg("\"%s\" was taken for lines", bad[i]);
 }
 
@@ -666,7 +638,7 @@ int main(void)
         cmocka_unit_test(test_giant_line),
         cmocka_unit_test(test_ends),
         cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_other_backend),
+        cmocka_unit_test(test_mirror),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_line_ranges),
     };

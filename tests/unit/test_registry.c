@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "shell/registry.h"
+#include "session/registry.h"
 
 #define PLACES  8
 #define THREADS 64
@@ -220,16 +220,16 @@ static void an_outcome_is_settled_once(void **state)
     struct shell shell = {.id = inherited, .foreign = true, .awaited = true};
     (void)state;
     add(r, 1, SHELL_RUNNING, false);
-    assert_false(registry_settle(r, &own));
+    assert_false(registry_stop_awaiting(r, &own));
     assert_true(registry_set_background(r, &own));
     assert_int_equal(registry_add(r, &shell, false), 0);
     assert_true(note(r, 2, SHELL_OVER, 0));
     assert_true(get(r, 1).awaited && get(r, 2).awaited);
-    assert_true(registry_settle(r, &own));
-    assert_false(registry_settle(r, &own));
-    assert_true(registry_settle(r, &inherited));
-    assert_false(registry_settle(r, &inherited));
-    assert_false(registry_settle(r, &unknown));
+    assert_true(registry_stop_awaiting(r, &own));
+    assert_false(registry_stop_awaiting(r, &own));
+    assert_true(registry_stop_awaiting(r, &inherited));
+    assert_false(registry_stop_awaiting(r, &inherited));
+    assert_false(registry_stop_awaiting(r, &unknown));
     registry_free(r);
 }
 
@@ -378,7 +378,7 @@ static void what_is_awaited_never_leaves(void **state)
     assert_int_equal(registry_add(r, &awaited, false), 0);
     check_dropped(dropped, registry_evict(r, 0, dropped, 8), (uint32_t[]){4, 6, 3, 5}, 4);
     assert_true(has(r, 7));
-    assert_true(registry_settle(r, &awaited.id));
+    assert_true(registry_stop_awaiting(r, &awaited.id));
     check_dropped(dropped, registry_evict(r, 0, dropped, 8), (uint32_t[]){7}, 1);
     registry_free(r);
 }

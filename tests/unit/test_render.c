@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "view/render.h"
-#include "view/utf8.h"
+#include "screen/render.h"
+#include "text/utf8.h"
 
 #define FFFD  UTF8_REPLACEMENT
 #define ESC   "\x1b"
@@ -54,9 +54,8 @@ static void check_noted(struct buf *noted, const char *expected)
 static void check_lines(const struct render_options *options, const char *text, size_t size,
                         const char *expected)
 {
-    struct buf noted cleanup_buf;
+    struct buf noted cleanup_buf = BUF_UP_TO(1 << 20);
     struct render *r cleanup_render = NULL;
-    buf_init(&noted, 1 << 20);
     assert_int_equal(render_new(options, note_line, &noted, &r), 0);
     for (size_t i = 0; i < size; i++)
         assert_int_equal(render_feed(r, text + i, 1), 0);
@@ -139,11 +138,10 @@ static void unfinished_strings_hide_little(void **state)
 {
     (void)state;
     static char text[70000];
-    struct buf out cleanup_buf;
+    struct buf out cleanup_buf = BUF_UP_TO(sizeof text);
     memset(text, 'x', sizeof text);
     memcpy(text, ESC "]", 2);
     memcpy(text + sizeof text - 3, "end", 3);
-    buf_init(&out, sizeof text);
     assert_int_equal(render_text(&out, text, sizeof text, &plain_options), 0);
     assert_in_range(out.len, 4090, 4096);
     assert_memory_equal(out.data + out.len - 3, "end", 3);
@@ -248,9 +246,8 @@ static void what_is_below_is_erased(void **state)
 static void further_up_is_out_of_reach(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf, expected cleanup_buf;
-    buf_init(&text, 1 << 16);
-    buf_init(&expected, 1 << 16);
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
+    struct buf expected cleanup_buf = BUF_UP_TO(1 << 16);
     for (int i = 1; i <= COUNT; i++) {
         buf_printf(&text, "line\n");
         buf_printf(&expected, "%d|%s\n", i, i == COUNT - RENDER_ROWS + 2 ? "lXne" : "line");
@@ -315,9 +312,8 @@ static void equal_lines_are_folded(void **state)
 static void many_lines_are_folded(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf;
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
     char expected[64];
-    buf_init(&text, 1 << 16);
     for (int i = 0; i < COUNT; i++)
         buf_str(&text, "the same\n");
     buf_str(&text, "other\n");
@@ -328,9 +324,8 @@ static void many_lines_are_folded(void **state)
 static void many_lines_pass(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf, expected cleanup_buf;
-    buf_init(&text, 1 << 16);
-    buf_init(&expected, 1 << 16);
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
+    struct buf expected cleanup_buf = BUF_UP_TO(1 << 16);
     for (int i = 1; i <= COUNT; i++) {
         const char *end = i % 50 == 0 ? "\u4f60\r\n" : i % 70 == 0 ? CSI "1m\n" : "\n";
         buf_printf(&text, "line %d\u00e9%s", i, end);
@@ -384,10 +379,9 @@ static void long_lines_are_cut_in_the_middle(void **state)
     static const char *const each[] = {"a", "\u00e9", "\u4f60", "\U0001f600", "\t", "\u0301"};
     for (size_t k = 0; k < sizeof each / sizeof each[0]; k++) {
         for (int count = 110; count < 1200; count += count < 300 ? 1 : 97) {
-            struct buf text cleanup_buf, out cleanup_buf, split cleanup_buf;
-            buf_init(&text, 1 << 16);
-            buf_init(&out, 1 << 16);
-            buf_init(&split, 1 << 16);
+            struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
+            struct buf out cleanup_buf = BUF_UP_TO(1 << 16);
+            struct buf split cleanup_buf = BUF_UP_TO(1 << 16);
             make_long(&text, "beginning", each[k], count, "end");
             assert_int_equal(render_text(&out, text.data, text.len, &short_options), 0);
             if (text.len > MAX_LINE)
@@ -409,9 +403,8 @@ static void long_lines_are_cut_in_the_middle(void **state)
 static void the_ends_of_long_lines_can_be_redrawn(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf, out cleanup_buf;
-    buf_init(&text, 1 << 16);
-    buf_init(&out, 1 << 16);
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
+    struct buf out cleanup_buf = BUF_UP_TO(1 << 16);
     make_long(&text, "", "0123456789", 1000, "end\b\b\bEND\rBEGIN\n");
     buf_str(&text, "next\n" CSI "2A" CSI "7G\u4f60" CSI "9995G\u597d\n");
     assert_int_equal(render_text(&out, text.data, text.len, &short_options), 0);
@@ -431,11 +424,10 @@ static void the_ends_of_long_lines_can_be_redrawn(void **state)
 static void long_lines_are_counted_in_columns(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf, out cleanup_buf;
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
+    struct buf out cleanup_buf = BUF_UP_TO(1 << 16);
     char head[43], last[4];
     unsigned long long missing;
-    buf_init(&text, 1 << 16);
-    buf_init(&out, 1 << 16);
     memset(head, 'x', sizeof head - 1);
     head[sizeof head - 1] = '\0';
     make_long(&text, "", "\u4f60", 200, "\r");
@@ -455,9 +447,8 @@ static void long_lines_are_counted_in_columns(void **state)
 static void check_long(const struct render_options *options, struct buf *text, const char *begin,
                        const char *end, unsigned long long all)
 {
-    struct buf out cleanup_buf;
+    struct buf out cleanup_buf = BUF_UP_TO(1 << 16);
     unsigned long long missing;
-    buf_init(&out, 1 << 16);
     assert_int_equal(render_text(&out, text->data, text->len, options), 0);
     assert_true(out.len > strlen(begin) + strlen(end));
     assert_memory_equal(out.data, begin, strlen(begin));
@@ -473,8 +464,7 @@ static void check_long(const struct render_options *options, struct buf *text, c
 static void what_is_forgotten_can_be_erased(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf;
-    buf_init(&text, 1 << 16);
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
 
     /* Drawn in the middle: not kept, no harm. */
     make_long(&text, "", "0123456789", 1000, CSI "5001Gmiddle");
@@ -494,8 +484,7 @@ static void what_is_forgotten_can_be_erased(void **state)
 static void long_lines_change_their_form(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf;
-    buf_init(&text, 1 << 16);
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
 
     /* Longer than a row may be in which somebody moves. */
     make_long(&text, "", "0123456789", 800, "\rX" CSI "99999Cend");
@@ -515,10 +504,9 @@ static void long_lines_are_not_confused(void **state)
 {
     (void)state;
     const struct render_options options = {.first_line = 1, .line_max = MAX_LINE, .fold = true};
-    struct buf text cleanup_buf;
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 20);
     struct render *r cleanup_render = NULL;
     uint64_t counted = 0;
-    buf_init(&text, 1 << 20);
     for (int i = 0; i < COUNT; i++)
         buf_printf(&text, "%0300d\n", i);
     assert_int_equal(render_new(&options, count_line, &counted, &r), 0);
@@ -531,9 +519,8 @@ static void long_lines_are_not_confused(void **state)
 static void lines_after_an_erased_row(void **state)
 {
     (void)state;
-    struct buf text cleanup_buf, expected cleanup_buf;
-    buf_init(&text, 1 << 16);
-    buf_init(&expected, 1 << 16);
+    struct buf text cleanup_buf = BUF_UP_TO(1 << 16);
+    struct buf expected cleanup_buf = BUF_UP_TO(1 << 16);
     buf_str(&text, "x\r" CSI "K");
     for (int i = 1; i <= COUNT; i++) {
         buf_str(&text, "a  \n");
@@ -613,13 +600,31 @@ static void the_receiver_can_stop_it(void **state)
     assert_int_equal(render_feed(many, lines, sizeof lines), 42);
 }
 
+/* A count takes the place of equal lines from three on, and where it is shorter. */
+static void equal_lines_are_counted_where_that_is_shorter(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"a line of text\na line of text\n", "a line of text\na line of text\n"},
+        {"a line of text\na line of text\na line of text\n",
+         "a line of text\n[repeated 2 more times]\n"},
+        {"12345678901\n12345678901\n12345678901\n", "12345678901\n12345678901\n12345678901\n"},
+        {"123456789012\n123456789012\n123456789012\n", "123456789012\n[repeated 2 more times]\n"},
+        {"a\n\n\n\nb\n", "a\n\n\n\nb\n"},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        struct buf out cleanup_buf = BUF_UP_TO(256);
+        assert_int_equal(render_text(&out, texts[i][0], strlen(texts[i][0]), &fold_options), 0);
+        assert_string_equal(out.data, texts[i][1]);
+    }
+}
+
 static void a_text_is_rendered_at_once(void **state)
 {
     (void)state;
-    struct buf out cleanup_buf;
-    buf_init(&out, 64);
+    struct buf out cleanup_buf = BUF_UP_TO(64);
     assert_int_equal(render_text(&out, "a\na\na\nb\rc", 9, &fold_options), 0);
-    assert_string_equal(out.data, "a\n[repeated 2 more times]\nc");
+    assert_string_equal(out.data, "a\na\na\nc");
     out.len = 0;
     out.max = 4;
     assert_int_equal(render_text(&out, "abcdef", 6, &fold_options), -E2BIG);
@@ -628,9 +633,8 @@ static void a_text_is_rendered_at_once(void **state)
 static void it_is_as_new_after_the_end(void **state)
 {
     (void)state;
-    struct buf noted cleanup_buf;
+    struct buf noted cleanup_buf = BUF_UP_TO(1024);
     struct render *r cleanup_render = NULL;
-    buf_init(&noted, 1024);
     assert_int_equal(render_new(&fold_options, note_line, &noted, &r), 0);
     for (int i = 0; i < 2; i++) {
         feed_split(r, "a\na\nb" CSI "AX" ESC "]x", 12, 3);
@@ -669,6 +673,7 @@ int main(void)
         cmocka_unit_test(lines_after_an_erased_row),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(the_receiver_can_stop_it),
+        cmocka_unit_test(equal_lines_are_counted_where_that_is_shorter),
         cmocka_unit_test(a_text_is_rendered_at_once),
         cmocka_unit_test(it_is_as_new_after_the_end),
     };

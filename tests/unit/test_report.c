@@ -1,9 +1,9 @@
 /* From state and spec to the record that a caller gets. */
 #include "runs.h"
 
-#include "backend/report.h"
 #include "base/clock.h"
 #include "base/defs.h"
+#include "home/report.h"
 #include "sys/host.h"
 
 static struct run_state finished(void)

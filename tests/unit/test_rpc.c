@@ -5,8 +5,7 @@
 #include <sys/socket.h>
 
 #include "rpc/message.h"
-#include "rpc/reader.h"
-#include "rpc/writer.h"
+#include "rpc/rpc_lines.h"
 
 /* -- The reader ------------------------------------------------------------------------------- */
 
@@ -202,8 +201,7 @@ static void depth_has_a_limit(void **state)
 
 static void check_string(const char *text, size_t size)
 {
-    struct buf b;
-    buf_init(&b, 1 << 20);
+    struct buf b = BUF_UP_TO(1 << 20);
     assert_int_equal(rpc_append_string(&b, text, size), 0);
     json_t *value = json_loadb(b.data, b.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     assert_non_null(value);
@@ -251,8 +249,7 @@ static void long_strings_are_read_back(void **state)
 static void errors_are_messages(void **state)
 {
     (void)state;
-    struct buf b;
-    buf_init(&b, 1000);
+    struct buf b = BUF_UP_TO(1000);
     json_t *id = json_integer(9007199254740993), *data = json_string("d");
     assert_int_equal(rpc_append_error(&b, id, -32601, "no \"x\"", data), 0);
     assert_string_equal(b.data, "{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,\"error\":{\"code\":"
@@ -265,7 +262,7 @@ static void errors_are_messages(void **state)
     buf_done(&b);
     assert_int_equal(rpc_append_error_without_id(&b, -32700, "x\n"), 0);
     assert_string_equal(b.data,
-                        "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"x\\n\"}}");
+                        "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"x\\\\n\"}}");
     buf_done(&b);
     json_decref(id);
     json_decref(data);
@@ -275,8 +272,7 @@ static void errors_are_messages(void **state)
 
 static int send_bytes(struct rpc_writer *w, size_t size, uint64_t *ret_ticket)
 {
-    struct buf b;
-    buf_init(&b, 1 << 22);
+    struct buf b = BUF_UP_TO(1 << 22);
     for (size_t i = 1; i < size; i++)
         assert_int_equal(buf_append(&b, "m", 1), 0);
     int r = rpc_writer_send(w, &b, ret_ticket);

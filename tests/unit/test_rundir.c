@@ -196,21 +196,35 @@ static void removed_with_all_its_files(void **state)
     assert_int_equal(run_remove(runs, &runs_id), 0);
 }
 
-static void strangers_files_are_left(void **state)
+/* Else a command could fill a home for ever, beyond every quota. What lies elsewhere stays. */
+static void what_a_command_put_there_goes(void **state)
 {
     (void)state;
-    cleanup_close int runs = unit_dir(NULL);
+    char path[PATH_MAX], target[PATH_MAX + 16];
+    cleanup_close int runs = unit_dir(path);
     struct run_state st = running();
     cleanup_close int dir = runs_make(runs, &runs_id, &st);
-    runs_write(dir, "precious", "data", 4);
-    assert_int_equal(mkdirat(dir, "folder", 0700), 0);
-    assert_int_equal(run_remove(runs, &runs_id), -ENOTEMPTY);
-    assert_int_equal(faccessat(dir, "precious", F_OK, 0), 0);
-    assert_int_equal(faccessat(dir, "folder", F_OK, 0), 0);
-    assert_int_equal(faccessat(dir, "log", F_OK, 0), -1);
-    assert_int_equal(unlinkat(dir, "precious", 0), 0);
-    assert_int_equal(unlinkat(dir, "folder", AT_REMOVEDIR), 0);
+    snprintf(target, sizeof target, "%s/elsewhere", path);
+    assert_int_equal(mkdirat(runs, "elsewhere", 0700), 0);
+    close(unit_file(runs, "elsewhere/precious"));
+    runs_write(dir, "file", "data", 4);
+    assert_int_equal(symlinkat(target, dir, "link"), 0);
+    assert_int_equal(unlinkat(dir, "tail", 0) < 0 && errno != ENOENT, 0);
+    assert_int_equal(mkdirat(dir, "tail", 0700), 0);
+    int deep = openat(dir, "tail", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 300; i++) {
+        assert_int_equal(mkdirat(deep, "folder", 0700), 0);
+        runs_write(deep, "file", "data", 4);
+        int next = openat(deep, "folder", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(next >= 0);
+        assert_int_equal(fchmod(deep, i % 2 ? 0700 : 0), 0);
+        close(deep);
+        deep = next;
+    }
+    close(deep);
     assert_int_equal(run_remove(runs, &runs_id), 0);
+    assert_int_equal(faccessat(runs, nacre_id_format(&runs_id).s, F_OK, 0), -1);
+    assert_int_equal(faccessat(runs, "elsewhere/precious", F_OK, 0), 0);
 }
 
 /* A link in the place of one of its files: the link goes, what it leads to stays. */
@@ -239,7 +253,7 @@ int main(void)
         cmocka_unit_test(damaged_specs),
         cmocka_unit_test(each_is_met_once),
         cmocka_unit_test(removed_with_all_its_files),
-        cmocka_unit_test(strangers_files_are_left),
+        cmocka_unit_test(what_a_command_put_there_goes),
         cmocka_unit_test(links_are_not_followed),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);

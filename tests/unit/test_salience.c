@@ -2,13 +2,15 @@
 #include "unit.h"
 
 #include "base/defs.h"
+#include "text/template.h"
 #include "view/causes.h"
 #include "view/salience.h"
 
 static enum salience judge(const char *line)
 {
     size_t n = strlen(line);
-    enum salience salience = salience_of(salience_filter(), line, n);
+    size_t at;
+    enum salience salience = salience_of(salience_filter(), line, n, &at);
     if (salience != SALIENCE_NONE && !salience_possible(salience_filter(), line, n))
         fail_msg("the prefilter rejects: %s", line);
     return salience;
@@ -99,6 +101,10 @@ static void warnings_are_less(void **state)
         {"npm WARN deprecated x@1.0.0: use y", SALIENCE_WARNING},
         {"a.py:1:1: F401 'os' imported but unused", SALIENCE_WARNING},
         {"DeprecationWarning: x is deprecated", SALIENCE_WARNING},
+        {"a.c:3:4: warning: inlining failed in call to 'f'", SALIENCE_WARNING},
+        {"a.c:3:4: attention: la mise en ligne a échoué", SALIENCE_WARNING},
+        {"[warn] could not read the cache", SALIENCE_WARNING},
+        {"saving terminated with success", SALIENCE_WARNING},
     };
     check(examples, ARRAY_SIZE(examples));
 }
@@ -180,65 +186,167 @@ static void only_the_beginning_of_a_long_line_counts(void **state)
 {
     (void)state;
     static char line[SALIENCE_LOOK + 64];
+    size_t at;
     memset(line, ' ', sizeof line);
     memcpy(line + SALIENCE_LOOK - 8, "error: x", 8);
-    assert_int_equal(salience_of(salience_filter(), line, sizeof line), SALIENCE_ERROR);
+    assert_int_equal(salience_of(salience_filter(), line, sizeof line, &at), SALIENCE_ERROR);
+    assert_int_equal(at, SALIENCE_LOOK - 8);
     memset(line, ' ', sizeof line);
     memcpy(line + SALIENCE_LOOK, "error: x", 8);
-    assert_int_equal(salience_of(salience_filter(), line, sizeof line), SALIENCE_NONE);
+    assert_int_equal(salience_of(salience_filter(), line, sizeof line, &at), SALIENCE_NONE);
 }
 
-/* -- What is kept of many ------------------------------------------------------------------------
- */
-
-static void add(struct causes *causes, struct lines *lines, const char *text)
+/* What says that there is nothing is nothing, and what is worse than a warning is more than one. */
+static void nothing_is_nothing(void **state)
 {
-    size_t i = lines->count;
-    struct render_line line = {.text = text,
-                               .size = strlen(text),
-                               .line = i + 1,
-                               .count = 1,
-                               .complete = true,
-                               .offset = 10 * i};
-    assert_int_equal(lines_add(lines, &line, false), 0);
-    causes_look(causes, salience_filter(), lines, i, i + 2, 10 * i + 10);
+    (void)state;
+    static const char *const lines[] = {
+        "request completed error none",
+        "{\"level\":30,\"error\":null,\"msg\":\"done\"}",
+        "error rate 0.0",
+        "errors: []",
+        "error=<nil> retries=0",
+        "errors: {} (all of them)",
+        "failures: none",
+        "panic: false",
+        "job 3 handled, failed=false",
+        "    a_test.go:93: opened the log",
+        "not ok 3 # TODO is not done yet",
+        "expected three of them",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        if (judge(lines[i]) != SALIENCE_NONE)
+            fail_msg("%d, expected nothing: %s", (int)judge(lines[i]), lines[i]);
 }
 
-static void the_first_and_the_last_are_kept(void **state)
+/* The words of the catalogues, and what tools say that have no word for it. */
+static void other_languages_and_wordings(void **state)
+{
+    (void)state;
+    static const struct example examples[] = {
+        {"a.c:3:4: erreur: « x » non déclaré", SALIENCE_ERROR},
+        {"a.c:3:4: Fehler: »x« nicht deklariert", SALIENCE_ERROR},
+        {"a.c:1:10: 致命的エラー: x.h: そのようなファイルやディレクトリはありません",
+         SALIENCE_CAUSE},
+        {"a.c:3:4: ошибка: «x» не описан", SALIENCE_ERROR},
+        {"a.c:3:4: attention: variable inutilisée", SALIENCE_WARNING},
+        {"make: *** [Makefile:3: all] Erreur 2", SALIENCE_ERROR},
+        {"deploy.sh: Zeile 3: frob: Kommando nicht gefunden.", SALIENCE_ERROR},
+        {"deploy.sh: ligne 3: frob : commande introuvable", SALIENCE_ERROR},
+        {"FEHLER:  Relation »t« existiert nicht", SALIENCE_ERROR},
+        {"ERROR:  リレーション\"t\"は存在しません", SALIENCE_CAUSE},
+        {"KONFLIKT (Inhalt): Merge-Konflikt in a.txt", SALIENCE_ERROR},
+        {"! Undefined control sequence.", SALIENCE_CAUSE},
+        {"lua: a.lua:3: attempt to call a nil value (global 'f')", SALIENCE_ERROR},
+        {"The value \"three\" is not of type NUMBER", SALIENCE_CAUSE},
+        {"     Failure/Error: expect(x).to eq(8)", SALIENCE_CAUSE},
+        {"nginx: [emerg] unknown directive \"proxy_pas\"", SALIENCE_CAUSE},
+        {"Error: connect ECONNREFUSED 127.0.0.1:9", SALIENCE_CAUSE},
+        {"     Error: Timeout of 2000ms exceeded", SALIENCE_CAUSE},
+        {"epoch 31 loss nan", SALIENCE_MENTION},
+        {"==12== Invalid read of size 1", SALIENCE_CAUSE},
+        {"WARNING: DATA RACE", SALIENCE_CAUSE},
+        {"relocation R_X86_64_32 against `.data': recompile with -fPIC", SALIENCE_CAUSE},
+        {"{\"level\":50,\"msg\":\"no such user\"}", SALIENCE_ERROR},
+        {"got 12 bytes, want 13", SALIENCE_ERROR},
+        {"expected 3 but found 4", SALIENCE_ERROR},
+    };
+    check(examples, ARRAY_SIZE(examples));
+}
+
+/* -- What is kept of many ---------------------------------------------------------------------- */
+
+static enum salience take(struct causes *causes, uint64_t number, const char *text)
+{
+    size_t at;
+    struct cause_line line = {
+        text, strlen(text), 0, {number, number + 1, 10 * number, 10 * number + 10}};
+    enum salience salience = causes_judge(causes, salience_filter(), text, line.size, &at);
+    causes_take(causes, salience, at, &line);
+    return salience;
+}
+
+static const struct cause_kind *kind_of(const struct causes *causes, const char *text)
+{
+    uint64_t template = template_hash(text, strlen(text));
+    for (size_t i = 0; i < causes->kind_count; i++)
+        if (causes->templates[i] == template)
+            return &causes->kinds[i];
+    return NULL;
+}
+
+static void lines_of_one_template_are_one_kind(void **state)
 {
     (void)state;
     static struct causes causes;
-    struct lines lines = {0};
-    causes_clear(&causes);
-    for (int i = 1; i <= 1000; i++)
-        add(&causes, &lines, i % 2 ? "error: x" : "fine");
-    assert_int_equal(causes.count[SALIENCE_ERROR], 500);
-    for (size_t k = 0; k < 2 * CAUSES_KEPT; k++) {
-        const struct cause *c = causes_get(&causes, SALIENCE_ERROR, k);
-        uint64_t nth = k < CAUSES_KEPT ? k : 500 - 2 * CAUSES_KEPT + k;
-        assert_non_null(c);
-        assert_int_equal(c->number, 2 * nth + 1);
-        assert_int_equal(c->end, c->number + 1);
-        assert_int_equal(c->end_offset - c->offset, 10);
+    char text[64];
+    memset(&causes, 0, sizeof causes);
+    for (unsigned i = 1; i <= 1000; i++) {
+        snprintf(text, sizeof text, "error: job %u at 0x%08xf failed", i, i * 2654435761u);
+        take(&causes, i, i == 500 ? "error: the disk is full" : text);
     }
-    assert_null(causes_get(&causes, SALIENCE_ERROR, 2 * CAUSES_KEPT));
-    assert_null(causes_get(&causes, SALIENCE_CAUSE, 0));
-    lines_done(&lines);
+    const struct cause_kind *many = kind_of(&causes, text),
+                            *rare = kind_of(&causes, "error: the disk is full");
+    assert_int_equal(causes.kind_count, 2);
+    assert_int_equal(causes.count[SALIENCE_ERROR], 1000);
+    assert_int_equal(many->count, 999);
+    assert_int_equal(causes_kept(many), CAUSE_FIRST + 1);
+    assert_int_equal(many->kept[0].place.number, 1);
+    assert_int_equal(many->kept[1].place.number, 2);
+    assert_int_equal(many->kept[CAUSE_FIRST].place.number, 1000);
+    assert_int_equal(causes_kept(rare), 1);
+    assert_int_equal(rare->kept[0].place.number, 500);
+}
+
+/* The i-th of many words that differ in letters. */
+static const char *letters(unsigned i)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "error: %c%c%c is gone", 'g' + i % 19, 'g' + i / 19 % 19,
+             'g' + i / 361);
+    return text;
+}
+
+static void of_too_many_kinds_the_first_and_the_latest_stay(void **state)
+{
+    (void)state;
+    static struct causes causes;
+    unsigned many = 40 * CAUSE_KINDS;
+    memset(&causes, 0, sizeof causes);
+    for (unsigned i = 0; i < many; i++) {
+        take(&causes, i + 1, letters(i));
+        if (i == many / 2)
+            take(&causes, i + 1, "panic: the cause");
+    }
+    assert_int_equal(causes.kind_count, CAUSE_KINDS);
+    assert_non_null(kind_of(&causes, letters(0)));
+    assert_non_null(kind_of(&causes, letters(many - 1)));
+    assert_null(kind_of(&causes, letters(many / 2)));
+    assert_non_null(kind_of(&causes, "panic: the cause"));
 }
 
 static void a_colon_announces_the_next_line(void **state)
 {
     (void)state;
     static struct causes causes;
-    struct lines lines = {0};
-    causes_clear(&causes);
-    add(&causes, &lines, "CMake Error at CMakeLists.txt:8 (message):");
-    add(&causes, &lines, "");
-    add(&causes, &lines, "  the reason");
-    add(&causes, &lines, "  something else");
-    assert_int_equal(causes.count[SALIENCE_CAUSE], 2);
-    assert_int_equal(causes_get(&causes, SALIENCE_CAUSE, 1)->number, 3);
-    lines_done(&lines);
+    memset(&causes, 0, sizeof causes);
+    assert_int_equal(take(&causes, 1, "CMake Error at CMakeLists.txt:8 (message):"),
+                     SALIENCE_CAUSE);
+    assert_int_equal(take(&causes, 2, ""), SALIENCE_NONE);
+    assert_int_equal(take(&causes, 3, "  the reason"), SALIENCE_CAUSE);
+    assert_int_equal(take(&causes, 4, "  something else"), SALIENCE_NONE);
+}
+
+static void a_traceback_ends_with_its_cause(void **state)
+{
+    (void)state;
+    static struct causes causes;
+    memset(&causes, 0, sizeof causes);
+    take(&causes, 1, "Traceback (most recent call last):");
+    take(&causes, 2, "  File \"a.py\", line 3, in <module>");
+    assert_int_equal(take(&causes, 3, "    raise Gone(3)"), SALIENCE_NONE);
+    assert_int_equal(take(&causes, 4, "shop.Gone: 3 of them"), SALIENCE_CAUSE);
+    assert_int_equal(take(&causes, 5, "shop.Gone: 3 of them"), SALIENCE_NONE);
 }
 
 /* Where one is in many lines: no line before it is possible, and none is missed. */
@@ -287,7 +395,11 @@ int main(void)
         cmocka_unit_test(no_word_escapes_the_prefilter),
         cmocka_unit_test(most_lines_do_not_pass_the_prefilter),
         cmocka_unit_test(only_the_beginning_of_a_long_line_counts),
-        cmocka_unit_test(the_first_and_the_last_are_kept),
+        cmocka_unit_test(nothing_is_nothing),
+        cmocka_unit_test(other_languages_and_wordings),
+        cmocka_unit_test(lines_of_one_template_are_one_kind),
+        cmocka_unit_test(of_too_many_kinds_the_first_and_the_latest_stay),
+        cmocka_unit_test(a_traceback_ends_with_its_cause),
         cmocka_unit_test(a_colon_announces_the_next_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

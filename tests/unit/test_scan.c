@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "view/scan.h"
+#include "text/utf8.h"
 
 #define LONG 200
 

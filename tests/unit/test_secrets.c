@@ -72,6 +72,39 @@ static const char *const secret[] = {
     "PAT",
     "JWT",
     "SUPABASE_JWT",
+    "SENTRY_DSN",
+    "DATABASE_DSN",
+    "PGDSN",
+    "DB_PW",
+    "ROOT_PW2",
+    "MYSQL_PWD2",
+    "DBPWD1",
+    "WIFI_PSK",
+    "WPAPSK",
+    "IPSEC_PSK1",
+    "SESSION_COOKIE",
+    "COOKIES_FILE",
+    "MYCOOKIEJAR",
+    "BEARER",
+    "API_BEARER",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "CONNECTION_STRING_2",
+    "ConnectionStrings__Default",
+    "DB_CONN_STR",
+    "DB_CONN_STRING",
+    "SQLCONNSTR_MAIN",
+    "CLIENT_PEM",
+    "GITHUB_APP_PEM",
+    "SLACK_WEBHOOK",
+    "DISCORD_WEBHOOK_URL",
+    "WEBHOOKS",
+    "MNEMONIC",
+    "WALLET_MNEMONIC",
+    "SEED_PHRASE",
+    "MY_SEEDPHRASE",
+    "SEED_WORDS",
+    "WALLET_SEED",
+    "MASTER_SEED_HEX",
     /* in any case, and with other things between the words */
     "openai_api_key",
     "myToken",
@@ -157,6 +190,7 @@ static const char *const harmless[] = {
     "COMPASS",
     "COMPASS_HOME",
     "PASSENGER_APP_ENV",
+    "TOX_TESTENV_PASSENV",
     "BYPASS_CACHE",
     "NO_PROXY_BYPASS",
     "PASSTHROUGH",
@@ -186,6 +220,21 @@ static const char *const harmless[] = {
     "CRYSTAL_PATH",
     "KE_Y",
     "PWDX",
+    "PWD2X",
+    "SEED",
+    "RANDOM_SEED",
+    "PYTHONHASHSEED",
+    "PL_GLOBAL_SEED",
+    "QCHECK_SEED",
+    "SEED_DATABASE",
+    "COOKIECUTTER_CONFIG",
+    "DSNAME",
+    "PWN_LOG",
+    "PEMBROKE",
+    "UPDOWNPW",
+    "CONN_STATE",
+    "CONNECTION_LIMIT",
+    "PSKOV",
     "TOK_EN",
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "CI",
@@ -209,14 +258,73 @@ static void names(void **state)
             fail_msg("%s is removed", harmless[i]);
 }
 
-/* A value says nothing, and a name ends where it does. */
-static void only_the_name(void **state)
+/* A value says nothing but what a URL with a password says, and a name ends where it does. */
+static void names_and_values(void **state)
 {
     (void)state;
     assert_int_equal(secrets_is_secret("PLAIN=GITHUB_TOKEN", NULL), SECRET_NOT);
     assert_int_equal(secrets_is_secret("GITHUB_TOKEN=", NULL), SECRET_BY_NAME);
     assert_int_equal(secrets_is_secret("TO=KEN", NULL), SECRET_NOT);
     assert_int_equal(secrets_is_secret("SSH_AUTH_SOCK=/tmp/key", NULL), SECRET_NOT);
+}
+
+static const char *const with_password[] = {
+    "postgres://app:s3cret@db.example/app",
+    "redis://:s3cret@cache:6379/0",
+    "mysql+pymysql://u:p@h",
+    "HTTP://u:p@proxy:3128",
+    "amqp://u:1234@h",
+    "postgres://u:p/w?x#y@h/db",
+    "https://a.example/ https://u:p@b.example/",
+    "'https://u:p@x',direct",
+    "mongodb://a:27017,b:p@c:1/x",
+    "jdbc:x://u:p@h",
+    "https://user:p%40w@h",
+};
+
+static const char *const without_password[] = {
+    "",
+    "@",
+    "://",
+    "://u:p@h",
+    "http://user@host",
+    "http://user:@host",
+    "http://host:8080/@scope/package",
+    "http://host:8080?mail=a@b",
+    "http://host:8080 a:b@c",
+    "http://[::1]:8080/a:b@c",
+    "http://[fe80::1%25eth0]/x@y",
+    "mongodb://a:27017,b:27017/x@y",
+    "ssh://git@host:22/a:b@c",
+    "git@github.com:who/what",
+    "user:password@host",
+    "mailto:a:b@c",
+    "http://host/a:b@c",
+    "http://a:b",
+    "http:/u:p@h",
+};
+
+static void urls_with_passwords(void **state)
+{
+    (void)state;
+    char entry[256];
+    const char *const allow[] = {"DATABASE_URL", NULL};
+    const struct secret_rules allowed = {.allow = allow}, denied = {.deny = allow};
+    for (size_t i = 0; i < ARRAY_SIZE(with_password); i++) {
+        snprintf(entry, sizeof entry, "DATABASE_URL=%s", with_password[i]);
+        if (secrets_is_secret(entry, NULL) != SECRET_BY_VALUE)
+            fail_msg("%s passes", entry);
+        assert_int_equal(secrets_is_secret(entry, &allowed), SECRET_NOT);
+        assert_int_equal(secrets_is_secret(entry, &denied), SECRET_DENIED);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(without_password); i++) {
+        snprintf(entry, sizeof entry, "DATABASE_URL=%s", without_password[i]);
+        if (secrets_is_secret(entry, NULL) != SECRET_NOT)
+            fail_msg("%s is removed", entry);
+    }
+    assert_int_equal(secrets_is_secret("http_proxy=http://u:p@proxy:3128", NULL), SECRET_BY_VALUE);
+    assert_int_equal(secrets_is_secret("MY_TOKEN=http://u:p@h", NULL), SECRET_BY_NAME);
+    assert_int_equal(secrets_is_secret("https://u:p@h", NULL), SECRET_NOT); /* a name */
 }
 
 static void rules(void **state)
@@ -261,7 +369,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
-        cmocka_unit_test(only_the_name),
+        cmocka_unit_test(names_and_values),
+        cmocka_unit_test(urls_with_passwords),
         cmocka_unit_test(rules),
         cmocka_unit_test(long_names),
     };

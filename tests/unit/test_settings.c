@@ -20,8 +20,7 @@ static int clean(void **state)
     return 0;
 }
 
-/* -- Values -------------------------------------------------------------------------------------
- */
+/* -- Values ------------------------------------------------------------------------------------ */
 
 static const struct setting *setting(nacre_setting which)
 {
@@ -43,6 +42,19 @@ static void assert_refused(nacre_setting which, const char *text)
     struct value value;
     if (value_parse(setting(which), text, &value) != -EINVAL)
         fail_msg("%s takes \"%s\"", setting(which)->name, text);
+}
+
+static void times_of_the_command_line(void **state)
+{
+    static const char *const wrong[] = {"", "-1", "s", "5x", "1e3", "1.2.3", " 5", "2 m", "3h"};
+    int64_t ms = 7;
+    (void)state;
+    assert_true(value_parse_time("2m", 7200000, &ms) && ms == 120000);
+    assert_true(value_parse_time(".5", 7200000, &ms) && ms == 500);
+    assert_true(value_parse_time("2h", 7200000, &ms) && ms == 7200000);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(value_parse_time(wrong[i], 7200000, &ms));
+    assert_int_equal(ms, 7200000);
 }
 
 static void counts(void **state)
@@ -170,8 +182,7 @@ static void lists_and_texts(void **state)
     assert_refused(NACRE_SETTING_ENV_ALLOW, text);
 }
 
-/* -- The table ----------------------------------------------------------------------------------
- */
+/* -- The table --------------------------------------------------------------------------------- */
 
 static int check_info(const nacre_setting_info *info, void *userdata)
 {
@@ -266,8 +277,7 @@ static void defaults(void **state)
     nacre_settings_free(NULL);
 }
 
-/* -- Where they come from -----------------------------------------------------------------------
- */
+/* -- Where they come from ---------------------------------------------------------------------- */
 
 static const char *write_config(const char *text, mode_t mode)
 {
@@ -430,8 +440,7 @@ static void files_that_are_not_ours(void **state)
     assert_load_fails(path, NACRE_EPERM, "uid 65534");
 }
 
-/* -- What is said of wrong ones ------------------------------------------------------------------
- */
+/* -- What is said of wrong ones ---------------------------------------------------------------- */
 
 static void assert_json_fails(const char *text, const char *sentence)
 {
@@ -602,6 +611,7 @@ int main(void)
         TEST(nothing_is_inherited), /* before anything else has read JSON */
         TEST(counts),
         TEST(times),
+        TEST(times_of_the_command_line),
         TEST(sizes),
         TEST(switches_and_choices),
         TEST(lists_and_texts),

@@ -191,15 +191,15 @@ static void a_full_socket_does_not_block(void **state)
     close_pair(pair);
 }
 
-/* A listener, a client, and a word from one to the other. */
-static void talk_at(int dir, const char *name, const char *abstract)
+/* A listener, a client, and a word from one to the other; below 0 = by the abstract name. */
+static void talk_at(int dir, const char *name)
 {
     char buf[16];
-    int listener = sock_listen_at(dir, name, abstract);
+    int listener = dir < 0 ? sock_listen_abstract(name) : sock_listen_at(dir, name);
     assert_true(listener > 2);
     assert_int_equal(accept4(listener, NULL, NULL, SOCK_CLOEXEC), -1);
     assert_int_equal(errno, EAGAIN);
-    int client = sock_connect_at(dir, name, abstract);
+    int client = dir < 0 ? sock_connect_abstract(name) : sock_connect_at(dir, name);
     assert_true(client > 2);
     assert_int_equal(fcntl(client, F_GETFD), FD_CLOEXEC);
     assert_int_equal(fcntl(listener, F_GETFD), FD_CLOEXEC);
@@ -228,27 +228,42 @@ static void paths_may_be_long(void **state)
         close(dir);
         dir = below;
     }
-    talk_at(dir, "ctl", "unit-unused");
+    talk_at(dir, "ctl");
     struct stat st;
     assert_int_equal(fstatat(dir, "ctl", &st, AT_SYMLINK_NOFOLLOW), 0);
     assert_true(S_ISSOCK(st.st_mode));
     /* Its listener is gone. */
-    assert_int_equal(sock_connect_at(dir, "ctl", "unit-unused"), -ECONNREFUSED);
+    assert_int_equal(sock_connect_at(dir, "ctl"), -ECONNREFUSED);
     close(dir);
 }
 
-static void abstract_where_there_are_no_sockets(void **state)
+static void abstract_names(void **state)
 {
     (void)state;
     char name[64];
-    int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(dir >= 0);
     snprintf(name, sizeof name, "unit-%d", getpid());
-    talk_at(dir, "ctl", name);
-    assert_int_equal(sock_connect_at(dir, "ctl", name), -ECONNREFUSED);
-    close(dir);
-    dir = unit_dir(NULL);
-    assert_true(sock_connect_at(dir, "ctl", "unit-nobody") < 0);
+    talk_at(-1, name);
+    assert_int_equal(sock_connect_abstract(name), -ECONNREFUSED);
+}
+
+/* Whatever lies where a socket should be: it is not followed, and nothing waits for it. */
+static void only_sockets_are_connected_to(void **state)
+{
+    (void)state;
+    int dir = unit_dir(NULL);
+    int listener = sock_listen_at(dir, "real");
+    assert_true(listener >= 0);
+    assert_int_equal(sock_connect_at(dir, "none"), -ENOENT);
+    assert_int_equal(symlinkat("real", dir, "link"), 0);
+    assert_int_equal(sock_connect_at(dir, "link"), -ECONNREFUSED);
+    assert_int_equal(mkfifoat(dir, "fifo", 0600), 0);
+    assert_int_equal(sock_connect_at(dir, "fifo"), -ECONNREFUSED);
+    assert_int_equal(mkdirat(dir, "dir", 0700), 0);
+    assert_int_equal(sock_connect_at(dir, "dir"), -ECONNREFUSED);
+    int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(sock_listen_at(proc, "ctl") < 0);
+    close(proc);
+    close(listener);
     close(dir);
 }
 
@@ -256,20 +271,17 @@ static void a_second_listener_does_not_take_the_name(void **state)
 {
     (void)state;
     char name[64];
-    int dir = unit_dir(NULL);
     snprintf(name, sizeof name, "unit-second-%d", getpid());
-    int first = sock_listen_at(dir, "ctl", name);
-    int second = sock_listen_at(dir, "ctl", name);
+    int first = sock_listen_abstract(name);
+    assert_int_equal(sock_listen_abstract(name), -EADDRINUSE);
     assert_true(first >= 0);
-    int client = sock_connect_at(dir, "ctl", name);
+    int client = sock_connect_abstract(name);
     assert_true(client >= 0);
     int server = accept4(first, NULL, NULL, SOCK_CLOEXEC);
     assert_true(server >= 0);
     close(server);
     close(client);
     close(first);
-    close_fd(&second);
-    close(dir);
 }
 
 /* Whoever listens may be stopped: who comes too late is told so, and does not wait for it. */
@@ -278,16 +290,16 @@ static void a_crowd_at_the_door_does_not_block(void **state)
     (void)state;
     int clients[256], count = 0;
     int dir = unit_dir(NULL);
-    int listener = sock_listen_at(dir, "ctl", "unit-crowd");
+    int listener = sock_listen_at(dir, "ctl");
     assert_true(listener >= 0);
     do
-        clients[count] = sock_connect_at(dir, "ctl", "unit-crowd");
+        clients[count] = sock_connect_at(dir, "ctl");
     while (clients[count] >= 0 && ++count < (int)ARRAY_SIZE(clients));
     assert_true(count >= 64 && count < (int)ARRAY_SIZE(clients));
     assert_int_equal(clients[count], -EAGAIN);
     int server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(server >= 0);
-    int late = sock_connect_at(dir, "ctl", "unit-crowd");
+    int late = sock_connect_at(dir, "ctl");
     assert_true(late >= 0);
     close(late);
     close(server);
@@ -299,11 +311,11 @@ static void a_crowd_at_the_door_does_not_block(void **state)
 
 static void connect_as_somebody_else(void *data)
 {
-    const int *dir = data;
+    (void)data;
     EXPECT(setgid(65534) == 0 && setuid(65534) == 0);
     char name[64], c;
     snprintf(name, sizeof name, "unit-peer-%d", getppid());
-    int fd = sock_connect_at(*dir, "ctl", name);
+    int fd = sock_connect_abstract(name);
     EXPECT(fd >= 0);
     EXPECT(!sock_peer_is_us(fd));
     fcntl(fd, F_SETFL, 0);
@@ -318,10 +330,10 @@ static void strangers_are_told_apart(void **state)
     char name[64];
     int dir = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(name, sizeof name, "unit-peer-%d", getpid());
-    int listener = sock_listen_at(dir, "ctl", name);
+    int listener = sock_listen_abstract(name);
     assert_true(listener >= 0);
     fcntl(listener, F_SETFL, 0);
-    pid_t pid = unit_fork(connect_as_somebody_else, &dir);
+    pid_t pid = unit_fork(connect_as_somebody_else, NULL);
     int server = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     assert_true(server >= 0);
     assert_false(sock_peer_is_us(server));
@@ -344,8 +356,8 @@ static void with_no_standard_streams(void *data)
     close(1);
     close(2);
     bool fine = sock_pair(pair) == 0 && pair[0] > 2 && pair[1] > 2;
-    int listener = sock_listen_at(*dir, "low", "unit-low");
-    int client = sock_connect_at(*dir, "low", "unit-low");
+    int listener = sock_listen_at(*dir, "low");
+    int client = sock_connect_at(*dir, "low");
     fine = fine && listener > 2 && client > 2;
     sent[0] = sent[1] = spare;
     fine = fine && sock_send(pair[0], "x", 1, sent, 2, 0) == 0 &&
@@ -374,7 +386,8 @@ int main(void)
         cmocka_unit_test(the_other_side_goes),
         cmocka_unit_test(a_full_socket_does_not_block),
         cmocka_unit_test(paths_may_be_long),
-        cmocka_unit_test(abstract_where_there_are_no_sockets),
+        cmocka_unit_test(abstract_names),
+        cmocka_unit_test(only_sockets_are_connected_to),
         cmocka_unit_test(a_second_listener_does_not_take_the_name),
         cmocka_unit_test(a_crowd_at_the_door_does_not_block),
         cmocka_unit_test(strangers_are_told_apart),

@@ -48,6 +48,7 @@ static int orphan_main(int argc, char **argv)
     _exit(n == sizeof report ? 0 : 1);
 }
 
+static char *const orphan_argv[] = {(char *)"an-orphan", NULL};
 static char *const orphan_env[] = {(char *)"UNIT_ROLE=orphan", (char *)"SECOND=2", NULL};
 
 static int open_self(void)
@@ -83,7 +84,7 @@ static void host_meets_nothing(void *data)
     sigset_t before, after;
     sigprocmask(SIG_BLOCK, NULL, &before);
     for (int i = 0; i < 10; i++) {
-        EXPECT(spawn_orphan(exe, fds[1], "an-orphan", orphan_env) == 0);
+        EXPECT(spawn_orphan(exe, fds[1], orphan_argv, orphan_env) == 0);
         EXPECT(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
         EXPECT(waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD);
         take_report(fds[0], &report);
@@ -114,7 +115,7 @@ static void signals_are_blocked_and_default(void **state)
     int exe = open_self();
     assert_int_equal(fd_pipe(fds), 0);
     sigaction(SIGUSR1, &action, &old);
-    assert_int_equal(spawn_orphan(exe, fds[1], "x", orphan_env), 0);
+    assert_int_equal(spawn_orphan(exe, fds[1], orphan_argv, orphan_env), 0);
     take_report(fds[0], &report);
     sigaction(SIGUSR1, &old, NULL);
     /* All but SIGKILL, SIGSTOP, and the two that libc keeps for its threads. */
@@ -134,11 +135,11 @@ static void only_what_is_passed(void **state)
     int exe = open_self();
     assert_int_equal(fd_pipe(fds), 0);
     int marked = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 100);
-    assert_int_equal(spawn_orphan(exe, fds[1], "x", orphan_env), 0);
+    assert_int_equal(spawn_orphan(exe, fds[1], orphan_argv, orphan_env), 0);
     take_report(fds[0], &report);
     int leaked = report.other_fds;
     int open = fcntl(STDERR_FILENO, F_DUPFD, 100);
-    assert_int_equal(spawn_orphan(exe, fds[1], "x", orphan_env), 0);
+    assert_int_equal(spawn_orphan(exe, fds[1], orphan_argv, orphan_env), 0);
     take_report(fds[0], &report);
     assert_int_equal(report.other_fds, leaked + 1);
     close(open);
@@ -172,17 +173,17 @@ static void failing_execs(void *data)
     int fds[2];
     sigaction(SIGCHLD, &action, NULL);
     EXPECT(fd_pipe(fds) == 0);
-    EXPECT(spawn_orphan(f->plain, fds[1], "x", orphan_env) == -EACCES);
-    EXPECT(spawn_orphan(f->garbage, fds[1], "x", orphan_env) == -ENOEXEC);
-    EXPECT(spawn_orphan(f->directory, fds[1], "x", orphan_env) == -EACCES);
-    EXPECT(spawn_orphan(999, fds[1], "x", orphan_env) == -EBADF);
+    EXPECT(spawn_orphan(f->plain, fds[1], orphan_argv, orphan_env) == -EACCES);
+    EXPECT(spawn_orphan(f->garbage, fds[1], orphan_argv, orphan_env) == -ENOEXEC);
+    EXPECT(spawn_orphan(f->directory, fds[1], orphan_argv, orphan_env) == -EACCES);
+    EXPECT(spawn_orphan(999, fds[1], orphan_argv, orphan_env) == -EBADF);
     int exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-    EXPECT(spawn_orphan(exe, 999, "x", orphan_env) == -EBADF);
+    EXPECT(spawn_orphan(exe, 999, orphan_argv, orphan_env) == -EBADF);
     EXPECT(waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD);
     /* Whoever adopts orphans finds none of these. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     for (int i = 0; i < 20; i++)
-        EXPECT(spawn_orphan(f->garbage, fds[1], "x", orphan_env) == -ENOEXEC);
+        EXPECT(spawn_orphan(f->garbage, fds[1], orphan_argv, orphan_env) == -ENOEXEC);
     unit_pause(5);
     EXPECT(waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD);
     EXPECT(sigchld_count == 0);
@@ -214,7 +215,7 @@ static void under_a_subreaper(void *data)
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
     int exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    EXPECT(spawn_orphan(exe, pair[1], "x", env) == 0);
+    EXPECT(spawn_orphan(exe, pair[1], orphan_argv, env) == 0);
     EXPECT(write(pair[0], "x", 1) == 1);
     take_report(pair[0], &report);
     EXPECT(report.parent == getpid());
@@ -239,7 +240,7 @@ static void no_standard_streams(void *data)
     close(0);
     close(1);
     close(2);
-    int r = spawn_orphan(exe, fds[1], "x", orphan_env);
+    int r = spawn_orphan(exe, fds[1], orphan_argv, orphan_env);
     ssize_t n = r == 0 ? fd_read_all(fds[0], &report, sizeof report) : -1;
     dup2(spare, 2);
     EXPECT(r == 0);
@@ -267,14 +268,14 @@ static void on_number_three(void *data)
     int exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     EXPECT(exe == 3);
     int before = unit_count_fds();
-    EXPECT(spawn_orphan(exe, writer, "x", orphan_env) == 0);
+    EXPECT(spawn_orphan(exe, writer, orphan_argv, orphan_env) == 0);
     take_report(reader, &report);
     EXPECT(report.pass_cloexec == 0);
     EXPECT(unit_count_fds() == before);
     EXPECT(fcntl(3, F_GETFD) == FD_CLOEXEC);
     int program = fcntl(exe, F_DUPFD_CLOEXEC, 20);
     EXPECT(dup3(writer, 3, O_CLOEXEC) == 3);
-    EXPECT(spawn_orphan(program, 3, "x", orphan_env) == 0);
+    EXPECT(spawn_orphan(program, 3, orphan_argv, orphan_env) == 0);
     take_report(reader, &report);
     EXPECT(report.pass_cloexec == 0);
     /* The host's own copy stays as it was. */
@@ -295,7 +296,7 @@ static void without_execveat(void *data)
     int exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     EXPECT(fd_pipe(fds) == 0);
     EXPECT(unit_deny(SYS_execveat, *error));
-    EXPECT(spawn_orphan(exe, fds[1], "x", orphan_env) == 0);
+    EXPECT(spawn_orphan(exe, fds[1], orphan_argv, orphan_env) == 0);
     take_report(fds[0], &report);
     EXPECT(report.argc == 1);
 }
@@ -315,7 +316,7 @@ static void *spawn_some(void *data)
         struct report report;
         int fds[2];
         EXPECT(fd_pipe(fds) == 0);
-        EXPECT(spawn_orphan(*exe, fds[1], "x", orphan_env) == 0);
+        EXPECT(spawn_orphan(*exe, fds[1], orphan_argv, orphan_env) == 0);
         take_report(fds[0], &report);
         close(fds[0]);
         close(fds[1]);

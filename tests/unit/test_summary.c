@@ -2,7 +2,7 @@
  * or ours. */
 #include "summaries.h"
 
-#include "view/frame.h"
+#include "text/frame.h"
 
 static void first_lines(void **state)
 {
@@ -140,7 +140,7 @@ static void the_view_is_rendered(void **state)
     expect(&log, 10240,
            "Exit code: 0 | stdout: 7 lines | stderr: 1 lines\n"
            "--- stderr (1 lines) ---\n"
-           "--- stdout (7 lines) ---\nred\tx\nxyz\n100%\nsame\n[repeated 2 more times]\nend\n");
+           "--- stdout (7 lines) ---\nred\tx\nxyz\n100%\nsame\nsame\nsame\nend\n");
 }
 
 /* Whatever a command prints: only our own lines begin like ours. */
@@ -187,11 +187,12 @@ static void every_line_of_ours_is_framed(void **state)
         log_text(&log, NACRE_STDOUT, out);
         log_text(&log, NACRE_STDOUT, more);
         log_text(&log, NACRE_STDOUT, out);
-        log_text(&log, NACRE_STDOUT, "~\n~\n");
+        for (int k = 0; k < 3; k++)
+            log_text(&log, NACRE_STDOUT, "~ the same as the line above it\n");
         log_text(&log, NACRE_STDERR, out);
         char *text = summarize(&log, 10240);
         assert_non_null(strstr(text, "likely causes"));
-        assert_non_null(strstr(text, "[repeated 1 more times]\n"));
+        assert_non_null(strstr(text, "[repeated 2 more times]\n"));
         for (char *line = text, *end; *line; line = end + 1) {
             end = strchr(line, '\n');
             size_t digits = strspn(line, "0123456789");
@@ -203,6 +204,25 @@ static void every_line_of_ours_is_framed(void **state)
     }
     free(out);
     free(more);
+}
+
+/* A line that is lifted out stays one line, in the order of its characters. */
+static void causes_are_framed(void **state)
+{
+    (void)state;
+    struct fake_log log;
+    log_init(&log);
+    char *before = numbers("~ ", 1, 4000);
+    log_text(&log, NACRE_STDOUT, before);
+    log_text(&log, NACRE_STDOUT,
+             "error: it broke\xe2\x80\xa8"
+             "Exit code: 0 \xe2\x80\xae\n");
+    log_text(&log, NACRE_STDOUT, before);
+    char *text = summarize(&log, 4096);
+    assert_non_null(strstr(text, "\n4001: error: it broke\xe2\x80\xa8"
+                                 "\\Exit code: 0 \xef\xbf\xbd\n"));
+    free(text);
+    free(before);
 }
 
 static void leftovers_are_named(void **state)
@@ -305,8 +325,7 @@ static void failures_are_passed_on(void **state)
     log_text(&log, NACRE_STDOUT, "text\n");
     log_text(&log, NACRE_STDERR, "text\n");
     log.fail_after = 1;
-    struct buf b cleanup_buf;
-    buf_init(&b, 4096);
+    struct buf b cleanup_buf = BUF_UP_TO(4096);
     assert_int_equal(summary_write(&b, &log.record, &options, log_read, &log), -EIO);
 
     log.fail_after = -1;
@@ -378,6 +397,7 @@ int main(void)
         cmocka_unit_test(the_view_is_rendered),
         cmocka_unit_test(nothing_can_pass_for_ours),
         cmocka_unit_test(every_line_of_ours_is_framed),
+        cmocka_unit_test(causes_are_framed),
         cmocka_unit_test(leftovers_are_named),
         cmocka_unit_test(many_leftovers_fit_the_budget),
         cmocka_unit_test(what_came_after_the_record_is_not_shown),

@@ -82,7 +82,10 @@ static void causes_are_lifted_out_of_the_middle(void **state)
     log_text(&log, NACRE_STDOUT, more);
     char *text = summarize(&log, 10240);
     assert_non_null(strstr(text, "\n--- stdout (likely causes: 1 of 1) ---\n"
-                                 "20001: stdout ERROR: real cause\n--- stdout (last "));
+                                 "19999- stdout 19999\n20000- stdout 20000\n"
+                                 "20001: stdout ERROR: real cause\n"
+                                 "20002- stdout 20002\n20003- stdout 20003\n20004- stdout 20004\n"
+                                 "--- stdout (last "));
     struct told t = told_of(text, "stdout");
     check_told(&t, 40000, strlen(out) + strlen(more) + strlen("stdout ERROR: real cause\n"));
     free(text);
@@ -90,15 +93,40 @@ static void causes_are_lifted_out_of_the_middle(void **state)
     free(more);
 }
 
-/* Of many the first and the last are shown, and all are counted; of what is shown anyway none. */
-static void of_many_causes_both_ends_are_shown(void **state)
+/* A cause that the last lines reach in the end takes those near it along. */
+static void a_cause_among_the_last_lines_leaves_nothing_behind(void **state)
 {
     (void)state;
-    struct buf b cleanup_buf;
-    buf_init(&b, 1 << 24);
+    char *before = numbers("stdout ", 1, 199), *behind = numbers("stdout ", 201, 300);
+    struct fake_log log;
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, before);
+    log_text(&log, NACRE_STDOUT, "stdout 200 error: no disk\n");
+    log_text(&log, NACRE_STDOUT, behind);
+    size_t size = strlen(before) + strlen("stdout 200 error: no disk\n") + strlen(behind);
+    bool lifted = false, reached = false;
+    for (size_t budget = NACRE_VIEW_BUDGET_MIN; budget < 3000; budget++) {
+        char *text = summarize(&log, budget);
+        struct told t = told_of(text, "stdout");
+        check_told(&t, 300, size);
+        assert_true(t.causes == 1 ? t.near > 0 : t.near == 0 && t.last > 100);
+        lifted |= t.causes == 1;
+        reached |= t.last == 101;
+        free(text);
+    }
+    assert_true(lifted && reached);
+    free(before);
+    free(behind);
+}
+
+/* Of many of one kind a few are shown, and all are counted; of what is shown anyway none. */
+static void of_many_of_a_kind_a_few_are_shown(void **state)
+{
+    (void)state;
+    struct buf b cleanup_buf = BUF_UP_TO(1 << 24);
     unsigned long long salient = 0;
     for (int i = 1; i <= 30000; i++) {
-        bool is_error = i % 10 == 0;
+        bool is_error = i % 10 == 0 && i > 6000;
         assert_int_equal(buf_printf(&b, "stdout %d%s\n", i, is_error ? " error: x" : ""), 0);
         salient += is_error;
     }
@@ -110,21 +138,86 @@ static void of_many_causes_both_ends_are_shown(void **state)
         struct told t = told_of(text, "stdout");
         check_told(&t, 30000, b.len);
         unsigned long long in_last = 30000 / 10 - (30000 - t.last) / 10;
-        assert_int_equal(t.cause_total, salient - t.first / 10 - in_last);
-        assert_true(t.causes >= 2);
-        char low[32];
-        snprintf(low, sizeof low, "\n%llu: ", (t.first / 10 + 1) * 10);
-        assert_non_null(strstr(text, low));
+        assert_int_equal(t.cause_total, salient - in_last);
+        assert_true(t.causes >= 1 && t.causes <= 3);
+        assert_non_null(strstr(text, "\n6010: "));
         free(text);
     }
+}
+
+/* One line of its own among thousands of other kinds is shown first, whatever the others say. */
+static void a_rare_line_is_not_drowned(void **state)
+{
+    (void)state;
+    struct buf b cleanup_buf = BUF_UP_TO(1 << 24);
+    for (int i = 1; i <= 20000; i++)
+        assert_int_equal(
+            i == 9000 ? buf_str(&b, "stdout 9000: cannot open the ledger: error: locked\n")
+            : i < 6000
+                ? buf_printf(&b, "stdout %d\n", i)
+                : buf_printf(&b, "stdout ERROR: job %d was not done by %c\n", i, 'g' + i % 17),
+            0);
+    struct fake_log log;
+    log_init(&log);
+    log.record.exit_code = 1;
+    log_add(&log, NACRE_STDOUT, b.data, b.len);
+    char *text = summarize(&log, 4096);
+    assert_non_null(strstr(text, "\n9000: stdout 9000: cannot open the ledger"));
+    struct told t = told_of(text, "stdout");
+    check_told(&t, 20000, b.len);
+    free(text);
+}
+
+static void a_lifted_line_is_not_cut_through_its_match(void **state)
+{
+    (void)state;
+    char *before = numbers("stdout ", 1, 5000), line[1500], want[64] = "fatal: the disk is full";
+    for (size_t at = 0; at + sizeof want < 1000; at += STEP(37)) {
+        struct fake_log log;
+        log_init(&log);
+        memset(line, '.', sizeof line);
+        memcpy(line + at, " fatal: the disk is full ", 25);
+        line[sizeof line - 1] = '\n';
+        log_text(&log, NACRE_STDOUT, before);
+        log_add(&log, NACRE_STDOUT, line, sizeof line);
+        log_text(&log, NACRE_STDOUT, before);
+        char *text = summarize(&log, 4096);
+        assert_non_null(strstr(text, want));
+        free(text);
+    }
+    free(before);
+}
+
+static void of_a_failure_without_a_cause_that_is_said(void **state)
+{
+    (void)state;
+    char *out = numbers("stdout ", 1, 9000);
+    struct fake_log log;
+    log_init(&log);
+    log_text(&log, NACRE_STDOUT, out);
+    char *text = summarize(&log, 4096);
+    assert_null(strstr(text, "No line looks like the cause"));
+    free(text);
+    log.record.exit_code = 3;
+    text = summarize(&log, 4096);
+    assert_non_null(strstr(text,
+                           "\nNo line looks like the cause. Worth asking: recall(id: \"1a2b3c4d\", "
+                           "pattern: \""));
+    struct told t = told_of(text, "stdout");
+    check_told(&t, 9000, strlen(out));
+    free(text);
+    log_text(&log, NACRE_STDOUT, "stdout it failed\n");
+    text = summarize(&log, 4096);
+    assert_null(strstr(text, "No line looks like the cause"));
+    free(text);
+    free(out);
 }
 
 /* However the safe lines fill the room: there is some for a cause. */
 static void a_cause_is_shown_under_every_budget(void **state)
 {
     (void)state;
-    struct buf b cleanup_buf;
-    buf_init(&b, 1 << 24);
+    struct buf b cleanup_buf = BUF_UP_TO(1 << 24);
     for (int i = 1; i <= 400; i++)
         assert_int_equal(i == 200 ? buf_str(&b, "200 fatal: the cause\n")
                                   : buf_printf(&b, "%03d %0123d\n", i, 0),
@@ -145,8 +238,7 @@ static void a_cause_is_shown_under_every_budget(void **state)
 static void errors_go_before_warnings(void **state)
 {
     (void)state;
-    struct buf b cleanup_buf;
-    buf_init(&b, 1 << 24);
+    struct buf b cleanup_buf = BUF_UP_TO(1 << 24);
     for (int i = 1; i <= 9000; i++)
         assert_int_equal(buf_printf(&b, i == 4000 ? "fatal: no cause\n" : "warning: %d\n", i), 0);
     struct fake_log log;
@@ -160,8 +252,7 @@ static void errors_go_before_warnings(void **state)
 static void long_lines_are_cut_before_lines_are_dropped(void **state)
 {
     (void)state;
-    struct buf b cleanup_buf;
-    buf_init(&b, 1 << 24);
+    struct buf b cleanup_buf = BUF_UP_TO(1 << 24);
     for (int i = 1; i <= 100; i++)
         assert_int_equal(buf_printf(&b, "%03d%0900d!\n", i, 0), 0);
     struct fake_log log;
@@ -299,7 +390,8 @@ static void numbers_are_right_on_both_sides_of_a_gap(void **state)
     log_text(&log, NACRE_STDOUT, "stdout error: late\n");
     log_text(&log, NACRE_STDOUT, d);
     char *text = summarize(&log, 10240);
-    assert_non_null(strstr(text, "\n1000: stdout error: early\n9001: stdout error: late\n"));
+    assert_non_null(strstr(text, "\n1000: stdout error: early\n1001- stdout 1001\n"));
+    assert_non_null(strstr(text, "\n9000- stdout 9000\n9001: stdout error: late\n"));
     struct told t = told_of(text, "stdout");
     check_told(&t, 12000, log.record.bytes[NACRE_STDOUT]);
     char first_of_last[48];
@@ -429,7 +521,11 @@ int main(void)
         cmocka_unit_test(the_order_is_header_notice_stderr_stdout),
         cmocka_unit_test(a_small_stream_stays_whole_beside_a_large_one),
         cmocka_unit_test(causes_are_lifted_out_of_the_middle),
-        cmocka_unit_test(of_many_causes_both_ends_are_shown),
+        cmocka_unit_test(a_cause_among_the_last_lines_leaves_nothing_behind),
+        cmocka_unit_test(of_many_of_a_kind_a_few_are_shown),
+        cmocka_unit_test(a_rare_line_is_not_drowned),
+        cmocka_unit_test(a_lifted_line_is_not_cut_through_its_match),
+        cmocka_unit_test(of_a_failure_without_a_cause_that_is_said),
         cmocka_unit_test(a_cause_is_shown_under_every_budget),
         cmocka_unit_test(errors_go_before_warnings),
         cmocka_unit_test(long_lines_are_cut_before_lines_are_dropped),

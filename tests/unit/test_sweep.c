@@ -1,13 +1,17 @@
 /* What is left of a run without a keeper: killed only where its pids mean something. */
 #include "runs.h"
 
-#include "backend/sweep.h"
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
 #include "base/clock.h"
 #include "base/defs.h"
+#include "home/sweep.h"
 #include "run/log.h"
 #include "sys/cgroup.h"
+#include "sys/fd.h"
 #include "sys/host.h"
-#include "sys/lock.h"
 #include "sys/proc.h"
 
 struct scene {
@@ -96,7 +100,7 @@ static bool ended(pid_t pid)
 static int force(const struct scene *scene, struct run_state *ret_state, nacre_error *err)
 {
     struct sweeping sweeping = SWEEPING_NONE;
-    int r = sweep_by_force(&scene->run, &sweeping, ret_state, err);
+    int r = sweep_by_force(&scene->run, &sweeping, NACRE_REASON_NONE, ret_state, err);
     while (r == 0 && (r = sweep_step(&scene->run, &sweeping, ret_state, err)) == 0)
         unit_pause(SWEEP_ROUND_MS);
     sweep_end(&sweeping);
@@ -120,6 +124,25 @@ static char *mark(void)
     static char entry[64];
     snprintf(entry, sizeof entry, "NACRE_ID=%s", nacre_id_format(&runs_id).s);
     return entry;
+}
+
+/* The name of the run's cgroup: under no other is anything killed. */
+static char *leaf(void)
+{
+    static char name[64];
+    snprintf(name, sizeof name, "nacre-%s", nacre_id_format(&runs_id).s);
+    return name;
+}
+
+/* A whole sweep, in its steps. */
+static int sweep_state(const struct run *run, struct run_state *ret_state, nacre_error *err)
+{
+    struct sweeping s = SWEEPING_NONE;
+    int r = sweep_begin(run, &s, ret_state, err);
+    while (r == 0 && (r = sweep_step(run, &s, ret_state, err)) == 0)
+        poll(NULL, 0, SWEEP_ROUND_MS);
+    sweep_end(&s);
+    return MIN(r, 0);
 }
 
 static void a_lost_run_is_swept(void **state)
@@ -179,8 +202,11 @@ static void who_resists_is_named(void **state)
     (void)state;
     struct run_state st = orphaned(), got;
     char path[PATH_MAX];
-    int fake = unit_dir(path);
-    snprintf(st.cgroup, sizeof st.cgroup, "%.*s", (int)sizeof st.cgroup - 1, path);
+    int above = unit_dir(path);
+    assert_int_equal(mkdirat(above, leaf(), 0700), 0);
+    snprintf(st.cgroup, sizeof st.cgroup, "%.400s/%s", path, leaf());
+    int fake = open(st.cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(above);
     put(fake, "cgroup.events", "populated 1\nfrozen 0\n");
     put(fake, "cgroup.procs", "4000001\n4000002\n");
     struct scene scene = stage(st);
@@ -205,21 +231,45 @@ static void who_resists_is_named(void **state)
     close(fake);
 }
 
-/* A shell without an environment that becomes a process with the one it reads. */
+/* Takes the memory away in which the kernel shows arguments and environment, at the top of the
+ * stack that the process began on. */
+static void hide_arguments(void)
+{
+    unsigned long begin = 0, end = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[256];
+    while (maps && fgets(line, sizeof line, maps))
+        if (strstr(line, "[stack]"))
+            sscanf(line, "%lx-%lx", &begin, &end);
+    unsigned long from = (unsigned long)program_invocation_name & ~4095UL;
+    EXPECT(from > begin && from < end && munmap((void *)from, end - from) == 0);
+}
+
+static void *become_marked(void *input)
+{
+    char *argv[] = {(char *)"sleep", (char *)"60", NULL};
+    char *env[] = {mark(), NULL};
+    char c;
+    hide_arguments();
+    if (RETRY(read(*(int *)input, &c, 1)) == 1)
+        execve("/bin/sleep", argv, env);
+    _exit(127);
+}
+
+/* A process that shows neither arguments nor environment, as in the middle of an exec, and becomes
+ * one with the mark when it is told to. */
 static pid_t late_process(int *ret_input)
 {
     int fds[2];
+    pthread_t thread;
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
     fflush(NULL);
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        char *argv[] = {(char *)"sh", (char *)"-c", (char *)"read x; exec env \"$x\" sleep 60",
-                        NULL};
-        char *env[] = {NULL};
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(fds[0], STDIN_FILENO);
-        execve("/bin/sh", argv, env);
+        if (pthread_create(&thread, NULL, become_marked, &fds[0]) == 0)
+            pause();
         _exit(127);
     }
     close(fds[0]);
@@ -233,16 +283,16 @@ static pid_t late_process(int *ret_input)
 static void a_process_without_an_environment_is_looked_at_again(void **state)
 {
     (void)state;
-    struct scene scene = stage(orphaned());
     struct sweeping sweeping = SWEEPING_NONE;
     struct run_state got;
     int input, r;
     pid_t pid = late_process(&input);
+    struct scene scene = stage(orphaned());
     assert_int_equal(sweep_begin(&scene.run, &sweeping, &got, NULL), 0);
     while ((r = sweep_step(&scene.run, &sweeping, &got, NULL)) == 0 && sweeping.doubts == 0)
         unit_pause(1);
     assert_int_equal(r, 0);
-    assert_int_equal(dprintf(input, "%s\n", mark()), (int)strlen(mark()) + 1);
+    assert_int_equal(write(input, "x", 1), 1);
     while (proc_has_env(pid, mark()) != 1)
         unit_pause(1);
     while ((r = sweep_step(&scene.run, &sweeping, &got, NULL)) == 0)
@@ -468,24 +518,49 @@ static void unpublished_output_is_kept(void **state)
 static void by_cgroup(void **state)
 {
     (void)state;
-    char own[CGROUP_PATH_MAX - 64], name[32];
+    char own[CGROUP_PATH_MAX - 128], above[CGROUP_PATH_MAX - 64], name[32];
     int r = cgroup_own(own, sizeof own);
     snprintf(name, sizeof name, "nacre-unit-sweep-%d", getpid());
     int fd = r < 0 ? r : cgroup_create(own, name);
     if (fd < 0)
         SKIP("cgroups: no leaf can be made here (%s)", strerror(-fd));
+    close(fd);
+    snprintf(above, sizeof above, "%s/%s", own, name);
+    fd = cgroup_create(above, leaf());
+    assert_true(fd >= 0);
     struct run_state st = orphaned(), got;
     char pid_text[16];
     pid_t pid = marked_process("NO_MARK=1");
     snprintf(pid_text, sizeof pid_text, "%d", pid);
     assert_int_equal(fd_poke_at(fd, "cgroup.procs", pid_text), 0);
     close(fd);
-    snprintf(st.cgroup, sizeof st.cgroup, "%s/%s", own, name);
+    snprintf(st.cgroup, sizeof st.cgroup, "%s/%s", above, leaf());
     struct scene scene = stage(st);
     assert_int_equal(sweep_state(&scene.run, &got, NULL), 0);
     assert_true(ended(pid));
     assert_int_equal(access(st.cgroup, F_OK), -1);
+    assert_int_equal(rmdir(above), 0);
     leave(&scene);
+}
+
+/* A state that names somebody else's cgroup ends nobody there. */
+static void by_no_other_cgroup(void **state)
+{
+    (void)state;
+    struct run_state st = orphaned(), got;
+    char path[PATH_MAX];
+    int other = unit_dir(path);
+    snprintf(st.cgroup, sizeof st.cgroup, "%.500s", path);
+    put(other, "cgroup.kill", "");
+    put(other, "cgroup.events", "populated 1\n");
+    struct scene scene = stage(st);
+    assert_int_equal(sweep_state(&scene.run, &got, NULL), 0);
+    assert_int_equal(got.tree, NACRE_TREE_EMPTY);
+    struct stat written;
+    assert_int_equal(fstatat(other, "cgroup.kill", &written, 0), 0);
+    assert_int_equal(written.st_size, 0);
+    leave(&scene);
+    close(other);
 }
 
 struct hold {
@@ -555,6 +630,7 @@ int main(void)
         cmocka_unit_test(unreadable_states),
         cmocka_unit_test(unpublished_output_is_kept),
         cmocka_unit_test(by_cgroup),
+        cmocka_unit_test(by_no_other_cgroup),
         cmocka_unit_test(by_force),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);

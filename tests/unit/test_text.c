@@ -3,6 +3,7 @@
 
 #include "base/defs.h"
 #include "base/text.h"
+#include "text/brief.h"
 
 static void cases(void **state)
 {
@@ -111,16 +112,27 @@ static void no_text(void **state)
     assert_int_equal(text_whole("a\x80\x80\x80\x80\x80", 6), 6);
 }
 
+static void durations(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } known[] = {{-5, "0.0s"},       {0, "0.0s"},         {449, "0.4s"},    {9949, "9.9s"},
+                 {9950, "9s"},       {59999, "59s"},      {60000, "1m00s"}, {3599999, "59m59s"},
+                 {3600000, "1h00m"}, {11100000, "3h05m"}, {86400000, "1d"}};
+    char buf[AGE_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_string_equal(brief_duration(known[i].ms, buf), known[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases),
-        cmocka_unit_test(distances),
-        cmocka_unit_test(nearness),
-        cmocka_unit_test(patterns),
-        cmocka_unit_test(a_hostile_pattern),
-        cmocka_unit_test(whole_text_stays),
-        cmocka_unit_test(every_cut),
+        cmocka_unit_test(durations),        cmocka_unit_test(cases),
+        cmocka_unit_test(distances),        cmocka_unit_test(nearness),
+        cmocka_unit_test(patterns),         cmocka_unit_test(a_hostile_pattern),
+        cmocka_unit_test(whole_text_stays), cmocka_unit_test(every_cut),
         cmocka_unit_test(no_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

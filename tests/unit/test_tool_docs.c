@@ -52,8 +52,7 @@ static void check_tool(const struct tool *tool, const nacre_settings *settings)
     const char *end = strstr(begin + 1, "\n##");
     assert_non_null(end);
     for (const struct arg *arg = tool->args; arg->name; arg++, rows++) {
-        struct buf help cleanup_buf;
-        buf_init(&help, 1000);
+        struct buf help cleanup_buf = BUF_UP_TO(1000);
         assert_int_equal(args_fill(&help, arg->help, settings), 0);
         snprintf(row, sizeof row, "\n| `%s` | %s%s | %s |\n", arg->name, args_type_name(arg->type),
                  arg->required ? ", required" : "", help.data);

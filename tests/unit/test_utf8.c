@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "view/utf8.h"
+#include "text/utf8.h"
 
 #define FFFD UTF8_REPLACEMENT
 
@@ -61,8 +61,7 @@ static void every_pair_of_bytes_makes_progress(void **state)
 
 static void check(const char *text, size_t size, const char *expected)
 {
-    struct buf b cleanup_buf;
-    buf_init(&b, 4096);
+    struct buf b cleanup_buf = BUF_UP_TO(4096);
     assert_int_equal(utf8_clean(&b, text, size), 0);
     assert_int_equal(b.len, strlen(expected));
     if (b.len > 0)
@@ -98,8 +97,7 @@ static void invalid_parts_are_replaced(void **state)
 static void nul_is_a_character(void **state)
 {
     (void)state;
-    struct buf b cleanup_buf;
-    buf_init(&b, 16);
+    struct buf b cleanup_buf = BUF_UP_TO(16);
     assert_int_equal(utf8_clean(&b, "a\0b", 3), 0);
     assert_int_equal(b.len, 3);
     assert_memory_equal(b.data, "a\0b", 3);
@@ -108,8 +106,7 @@ static void nul_is_a_character(void **state)
 static void a_ceiling_is_respected(void **state)
 {
     (void)state;
-    struct buf b cleanup_buf;
-    buf_init(&b, 4);
+    struct buf b cleanup_buf = BUF_UP_TO(4);
     assert_int_equal(utf8_clean(&b, "ab\xff", 3), -E2BIG);
     assert_true(b.len <= 4);
 }

@@ -100,8 +100,7 @@ UNIT int unit_file(int dir, const char *name)
     return fd;
 }
 
-/* -- Children ------------------------------------------------------------------------------------
- */
+/* -- Children ---------------------------------------------------------------------------------- */
 
 /* For functions that run in a child: cmocka's own checks would go on with the test there. */
 #define EXPECT(condition)                                                                     \
@@ -190,8 +189,7 @@ UNIT bool unit_deny(int call, int error)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
 }
 
-/* -- Numbers that look random and are the same each time ----------------------------------------
- */
+/* -- Numbers that look random and are the same each time --------------------------------------- */
 
 struct unit_random {
     uint64_t state;

@@ -1,0 +1,386 @@
+/*
+ * What is promised of a fence, tried from inside: each attempt is a text, and is judged by what it
+ * changed, read or reached outside. One that does nothing without a fence would prove nothing, so
+ * those that hurt nobody but this case's own world are made without one, too.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fence_world.h"
+
+enum property {
+    FILES,
+    METADATA,
+    HIDDEN,
+    PROTECTED,
+    MOUNTS,
+    DEVICES,
+    PROCESSES,
+    SOCKETS,
+    NETWORK,
+    OURS
+};
+
+/* clang-format off */
+static const struct attempt {
+    const char *name;
+    enum property property;
+    bool works; /* without a fence, as whoever */
+    const char *text;
+} attempts[] = {
+    {"write",               FILES, true,  "echo x > $OUT/file"},
+    {"append",              FILES, true,  "echo x >> $OUT/dir/file"},
+    {"create",              FILES, true,  "> $OUT/new"},
+    {"truncate",            FILES, true,  "./escape truncate $OUT/file"},
+    {"unlink",              FILES, true,  "rm -f $OUT/file"},
+    {"rmdir",               FILES, true,  "rm -rf $OUT/dir"},
+    {"mkdir",               FILES, true,  "mkdir $OUT/newdir"},
+    {"fifo-make",           FILES, true,  "mkfifo $OUT/newfifo"},
+    {"fifo-write",          FILES, true,  "timeout 2 bash -c 'echo x > $OUT/fifo'"},
+    {"rename",              FILES, true,  "mv $OUT/file $OUT/file2"},
+    {"rename-in",           FILES, true,  "mv $OUT/file got"},
+    {"rename-out",          FILES, true,  "mv mine $OUT/mine"},
+    {"link-in",             FILES, true,  "ln $OUT/file linked && echo x > linked"},
+    {"link-out",            FILES, true,  "ln mine $OUT/mine"},
+    {"symlink-out",         FILES, true,  "ln -s mine $OUT/mine"},
+    {"through-symlink",     FILES, true,  "ln -s $OUT/file to && echo x > to"},
+    {"through-dirlink",     FILES, true,  "ln -s $OUT todir && echo x > todir/file"},
+    {"tmpfile",             FILES, true,  "./escape tmpfile $OUT/linked"},
+    {"handle",              FILES, false, "./escape handle $OUT/file"},
+    {"reopen",              FILES, true,  "exec 5< $OUT/file; echo x > /proc/self/fd/5"},
+    {"reopen-stdin",        FILES, true,  "bash -c 'echo x > /dev/fd/0' < $OUT/file"},
+    {"own-root",            FILES, true,  "echo x > /proc/self/root$OUT/file"},
+    {"host-root",           FILES, false, "for p in $VICTIM $HOST $PPID 1; do echo x > /proc/$p/root$OUT/file; done"},
+    {"host-cwd",            FILES, false, "echo x > /proc/$VICTIM/cwd/new"},
+    {"host-fd",             FILES, false, "for i in 0 1 2 3 4 5 6 7 8; do echo x > /proc/$VICTIM/fd/$i; done"},
+    {"mmap",                FILES, false, "./escape mmap $OUT/file"},
+    {"exchange",            FILES, true,  "./escape rename exchange mine $OUT/file"},
+    {"whiteout",            FILES, false, "./escape rename whiteout $OUT/file got"},
+    {"dotdot",              FILES, true,  "cd / && cd - && echo x > ../out/file"},
+    {"config",              FILES, true,  "mkdir -p $HOME/.config/nacre; echo '{}' > $HOME/.config/nacre/config.json"},
+    {"profile",             FILES, true,  "echo evil >> $HOME/.bashrc"},
+    {"chmod",               METADATA, true,  "chmod 777 $OUT/file"},
+    {"chmod-dir",           METADATA, true,  "chmod 700 $OUT/dir"},
+    {"chown",               METADATA, true,  "chown $(id -u):$(id -g) $OUT/file"},
+    {"touch",               METADATA, true,  "touch $OUT/file"},
+    {"metadata",            METADATA, true,  "./escape metadata $OUT/file"},
+    {"metadata-fifo",       METADATA, true,  "chmod 666 $OUT/fifo"},
+    {"read-hidden",         HIDDEN, true,  "cat $OUT/hidden/secret"},
+    {"read-key",            HIDDEN, true,  "cat ~/.ssh/*"},
+    {"read-around",         HIDDEN, true,  "cat $OUT/dir/../hidden/../hidden/secret"},
+    {"read-linked",         HIDDEN, true,  "ln -s $OUT/hidden/secret s; cat s; ln $OUT/hidden/secret t; cat t"},
+    {"read-by-root",        HIDDEN, true,  "cat /proc/self/root$OUT/hidden/secret"},
+    {"read-by-victim",      HIDDEN, false, "cat /proc/$VICTIM/cwd/secret /proc/$VICTIM/root$OUT/hidden/secret /proc/$VICTIM/fd/*"},
+    {"read-by-handle",      HIDDEN, false, "./escape handle $OUT/hidden/secret"},
+    {"read-tar",            HIDDEN, true,  "tar cf - -C / mnt/out/hidden"},
+    {"read-moved",          HIDDEN, true,  "mv $OUT/hidden here; cat here/secret"},
+    {"hook",                PROTECTED, true,  "echo evil > .git/hooks/pre-commit"},
+    {"hook-new",            PROTECTED, true,  "echo evil > .git/hooks/post-checkout"},
+    {"hook-mode",           PROTECTED, true,  "chmod 755 .git/hooks/pre-commit"},
+    {"hook-remove",         PROTECTED, true,  "rm -rf .git/hooks"},
+    {"hooks-move",          PROTECTED, true,  "mv .git/hooks .git/old"},
+    {"git-config",          PROTECTED, true,  "echo '[core] fsmonitor=evil' >> .git/config"},
+    {"git-config-lock",     PROTECTED, true,  "cp .git/config .git/config.lock; echo evil >> .git/config.lock; mv -f .git/config.lock .git/config"},
+    {"git-config-exchange", PROTECTED, true,  "./escape rename exchange mine .git/config"},
+    {"git-config-linked",   PROTECTED, true,  "ln .git/config c && echo evil >> c"},
+    {"git-move",            PROTECTED, true,  "mv .git .git2; cp -a .git2 .git; echo evil > .git/hooks/pre-commit"},
+    {"git-exchange",        PROTECTED, true,  "mkdir -p new/hooks; ./escape rename exchange new .git"},
+    {"git-remove",          PROTECTED, true,  "rm -rf .git"},
+    {"workspace-move",      PROTECTED, true,  "mv /mnt/ws /mnt/ws2; mkdir -p /mnt/ws/.git/hooks"},
+    {"remount",             MOUNTS, false, "./escape mounts plain $OUT/file / /mnt $OUT"},
+    {"nested-remount",      MOUNTS, false, "./escape mounts nested $OUT/file / /mnt $OUT"},
+    {"unmask",              MOUNTS, false, "./escape mounts plain $OUT/hidden/secret $OUT/hidden"},
+    {"nested-unmask",       MOUNTS, false, "./escape mounts nested $OUT/hidden/secret $OUT/hidden"},
+    {"nested-unprotect",    MOUNTS, false, "./escape mounts nested .git/config .git/config .git/hooks .git"},
+    {"detached",            MOUNTS, false, "./escape tree plain $OUT/file"},
+    {"nested-detached",     MOUNTS, false, "./escape tree nested $OUT/file"},
+    {"nested-detached-key", MOUNTS, false, "./escape tree nested $OUT/hidden/secret"},
+    {"nested-git",          MOUNTS, false, "./escape tree nested .git/config"},
+    {"overlay",             MOUNTS, false, "./escape overlay $OUT/dir"},
+    {"fresh-proc",          MOUNTS, false, "./escape fresh-proc"},
+    {"chroot",              MOUNTS, false, "./escape chroot $OUT/file"},
+    {"setns",               MOUNTS, false, "for p in $VICTIM $HOST $PPID 1; do ./escape setns $p $OUT/file; done"},
+    {"unshare",             MOUNTS, false, "unshare -Urm bash -c 'mount -o remount,rw,bind /mnt; umount -l $OUT/hidden; echo x > $OUT/file; cat $OUT/hidden/secret'"},
+    {"kmsg",                DEVICES, false, "echo nacre-escaped > /dev/kmsg"},
+    {"sysrq",               DEVICES, false, "echo h > /proc/sysrq-trigger"},
+    {"core-pattern",        DEVICES, false, "echo escaped > /proc/sys/kernel/core_pattern"},
+    {"cgroup",              DEVICES, false, "mkdir /sys/fs/cgroup/nacre-escaped"},
+    {"environ",             PROCESSES, true,  "cat /proc/$VICTIM/environ"},
+    {"maps",                PROCESSES, false, "cat /proc/$VICTIM/maps | grep -q stack && cat /proc/$VICTIM/environ"},
+    {"memory",              PROCESSES, false, "./escape memory $VICTIM $WORD"},
+    {"memory-host",         PROCESSES, false, "./escape memory $HOST $WORD"},
+    {"steal",               PROCESSES, false, "for p in $VICTIM $HOST $PPID; do ./escape steal $p; done"},
+    {"signal",              PROCESSES, true,  "./escape signal $VICTIM"},
+    {"signal-host",         PROCESSES, false, "./escape signal $HOST"},
+    {"signal-keeper",       PROCESSES, false, "./escape signal $PPID; kill -STOP $PPID; kill -KILL $PPID"},
+    {"oom",                 PROCESSES, true,  "echo 500 > /proc/$VICTIM/oom_score_adj"},
+    {"oom-host",            PROCESSES, false, "for p in $HOST $PPID; do echo 500 > /proc/$p/oom_score_adj; done"},
+    {"levers",              PROCESSES, false, "./escape levers $VICTIM"},
+    {"levers-host",         PROCESSES, false, "./escape levers $HOST"},
+    {"shared",              PROCESSES, true,  "./escape shared $SHM $QUEUE $TICKET"},
+    {"unix",                SOCKETS, true,  "./escape unix $OUT/stream"},
+    {"unix-seqpacket",      SOCKETS, true,  "./escape unix $OUT/seqpacket"},
+    {"unix-dgram",          SOCKETS, true,  "./escape unix $OUT/dgram"},
+    {"unix-inside",         SOCKETS, true,  "./escape unix before; ./escape unix $PWD/before"},
+    {"unix-after",          SOCKETS, true,  "./escape unix after; ./escape unix $PWD/after"},
+    {"unix-relative",       SOCKETS, true,  "./escape unix relative; ./escape unix $PWD/relative"},
+    {"unix-packets",        SOCKETS, true,  "./escape unix packets"},
+    {"unix-datagrams",      SOCKETS, true,  "./escape unix datagrams"},
+    {"unix-symlink",        SOCKETS, true,  "ln -s $OUT/stream l1; ./escape unix l1; ln -s before l2; ./escape unix l2"},
+    {"unix-hardlink",       SOCKETS, true,  "ln relative l3; ./escape unix l3; ln before l4; ./escape unix l4"},
+    {"unix-renamed",        SOCKETS, true,  "mv before moved1; ./escape unix moved1; mv relative moved2; ./escape unix moved2"},
+    {"unix-by-fd",          SOCKETS, true,  "./escape unix-at $OUT stream; ./escape unix-at . before"},
+    {"unix-by-root",        SOCKETS, true,  "./escape unix /proc/self/root$PWD/before"},
+    {"unix-abstract",       SOCKETS, true,  "./escape unix $ABSTRACT"},
+    {"unix-flip",           SOCKETS, false,  "./escape flip before; ./escape flip $OUT/stream"},
+    {"unix-flip-file",      SOCKETS, false,  "./escape flip-file before"},
+    {"unix-foreign",        SOCKETS, true,  "./escape foreign before"},
+    {"unix-chroot",         SOCKETS, false, "unshare -Ur chroot . ./escape unix /before"},
+    {"inet",                NETWORK, true,  "./escape inet $PORT"},
+    {"inet-nested",         NETWORK, false, "unshare -Urn ./escape inet $PORT"},
+    {"nacre-kill",          OURS, false, "NACRE_HOME=$REAL_HOME $NACRE kill $OTHER"},
+    {"nacre-input",         OURS, false, "echo typed | NACRE_HOME=$REAL_HOME $NACRE input $OTHER; NACRE_HOME=$REAL_HOME $NACRE adopt $OTHER"},
+    {"nacre-sockets",       OURS, false, "for s in $REAL_HOME/runs/*/ctl; do ./escape unix $s; done; awk '$8 ~ /^@/ {print $8}' /proc/net/unix | head -20 | while read n; do ./escape unix \"$n\"; done"},
+    {"nacre-home",          OURS, false, "rm -rf $REAL_HOME/runs; ls -R $REAL_HOME; echo x > $REAL_HOME/runs/x"},
+    {"nacre-programs",      OURS, false, "touch $KEEPER; chmod u+x $KEEPER"},
+};
+/* clang-format on */
+
+#define ATTEMPTS (sizeof attempts / sizeof attempts[0])
+
+static nacre_session *open_fenced(const char *mode, const char *network)
+{
+    const char *settings[] = {format("sandbox=%s", mode), format("sandbox_network=%s", network),
+                              "sandbox_caches=off", "sandbox_hide=" OUTSIDE "/hidden", NULL};
+    return open_tool(settings);
+}
+
+static bool told_secret(const char *text, size_t size)
+{
+    return memmem(text, size, SECRET, strlen(SECRET)) != NULL;
+}
+
+/* -- Without a fence --------------------------------------------------------------------------- */
+
+/* Each makes a world of its own: it is broken afterwards. */
+TEST_LIMIT(attempts_work_without_a_fence, 200)
+{
+    for (size_t i = 0; i < ATTEMPTS; i++) {
+        if (!attempts[i].works)
+            continue;
+        world_make();
+        world_listen("after", SOCK_STREAM);
+        nacre_session *s = open_session();
+        struct run run = run_text(s, attempts[i].text);
+        bool told = told_secret(run.out, run.out_size);
+        if (!AWAIT(told || world_look(false), 3000))
+            FAIL("%s does nothing even without a fence:\n%s%s", attempts[i].name, run.out, run.err);
+        run_done(&run);
+        close_session(s);
+        world_end();
+    }
+}
+
+/* -- With one -----------------------------------------------------------------------------------
+ */
+
+static void judge_attempt(const struct attempt *a, const char *how, const char *out, size_t size)
+{
+    const char *seen = world_look(false);
+    if (!seen && told_secret(out, size))
+        seen = "a secret was read";
+    if (seen)
+        FAIL("%s, %s: %s\nwhat it said:\n%s", a->name, how, seen, out);
+}
+
+/* The world is as before, since nothing came through; only what is theirs is made anew. */
+static void try_each(const char *mode, const char *network)
+{
+    nacre_session *plain = open_session();
+    nacre_id other = start_held(plain, "read x; echo got-$x");
+    setenv("OTHER", nacre_id_format(&other).s, 1);
+    nacre_session *s = open_fenced(mode, network);
+    struct run first = run_text(s, "true");
+    CHECK_EQ_INT(0, first.record.exit_code);
+    run_done(&first);
+    world_listen("after", SOCK_STREAM);
+    world_look(true);
+    for (size_t i = 0; i < ATTEMPTS; i++) {
+        if (attempts[i].property == NETWORK && strcmp(network, "on") == 0)
+            continue;
+        struct run run = run_text(s, attempts[i].text);
+        const char *said = format("%.6000s%.6000s", run.out, run.err);
+        if (run.record.outcome != NACRE_EXITED)
+            FAIL("%s, %s: outcome %d", attempts[i].name, mode, (int)run.record.outcome);
+        judge_attempt(&attempts[i], mode, said, strlen(said));
+        run_done(&run);
+    }
+    nacre_record record = record_of(plain, &other);
+    CHECK_EQ_INT(NACRE_RUNNING, record.outcome);
+    CHECK_EQ_INT(0, bytes_printed(plain, &other));
+    nacre_record_done(&record);
+    kill_shell(plain, &other, 0);
+    close_session(s);
+    close_session(plain);
+}
+
+TEST_LIMIT(nothing_comes_out_of_workspace_write, 200)
+{
+    world_make();
+    try_each("workspace-write", "off");
+    world_end();
+}
+
+TEST_LIMIT(nothing_comes_out_with_the_network_on, 200)
+{
+    world_make();
+    try_each("workspace-write", "on");
+    world_end();
+}
+
+TEST_LIMIT(nothing_comes_out_of_read_only, 200)
+{
+    world_make();
+    try_each("read-only", "off");
+    world_end();
+}
+
+/* By what a command leaves behind, after it has ended: a process of a session of its own. */
+TEST_LIMIT(nothing_comes_out_later, 200)
+{
+    world_make();
+    nacre_session *s = open_fenced("workspace-write", "off");
+    struct run first = run_text(s, "true");
+    run_done(&first);
+    world_listen("after", SOCK_STREAM);
+    world_look(true);
+    setenv("OTHER", "00000000", 1);
+    for (size_t i = 0; i < ATTEMPTS; i++) {
+        setenv("TEXT", attempts[i].text, 1);
+        unlink("done");
+        struct run run = run_text(
+            s, format("export MAIN=$$; (%s bash -c 'while kill -0 $MAIN; do sleep 0.01; done; "
+                      "eval \"$TEXT\" > said; > done' < /dev/null > /dev/null 2>&1 &)",
+                      own_session()));
+        CHECK(AWAIT(access("done", F_OK) == 0, 20000));
+        size_t size;
+        char *said = slurp("said", &size);
+        judge_attempt(&attempts[i], "later", said, size);
+        free(said);
+        kill_shell(s, &run.record.id, 0);
+        run_done(&run);
+    }
+    close_session(s);
+    world_end();
+}
+
+/* -- Where a part of it cannot be had -----------------------------------------------------------
+ */
+
+/* One of each property, and what a missing look at connect() would let through. */
+static const char short_form[] =
+    "echo x > $OUT/file; chmod 777 $OUT/file; cat $OUT/hidden/secret ~/.ssh/*; echo evil > "
+    ".git/config; mv .git .git2; kill -USR1 $VICTIM; echo 500 > /proc/$VICTIM/oom_score_adj; "
+    "cat /proc/$VICTIM/environ; for s in before relative $OUT/stream $ABSTRACT; do ./escape unix "
+    "$s; done; ./escape inet $PORT; ./escape levers $VICTIM; ./escape mounts nested $OUT/file /";
+
+static int count_entries(const char *name)
+{
+    DIR *dir = opendir(format("%s/%s", test_home(), name));
+    int count = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static bool can_start_without(void)
+{
+    nacre_session *s = open_session();
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    command.text = "true";
+    int r = nacre_run(s, &command, -1, &record, ERR);
+    nacre_record_done(&record);
+    close_session(s);
+    return r == 0;
+}
+
+/* Either all of it holds, or nothing starts, and it is said why. */
+HOST(fenced_or_refused)
+{
+    nacre_session *s = open_fenced("workspace-write", "off");
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+    nacre_error error = {0};
+    int before = count_entries("runs");
+    command.text = short_form;
+    int r = nacre_run(s, &command, -1, &record, &error);
+    if (r < 0 && strcmp(error.stage, "sandbox") != 0) {
+        CHECK(!can_start_without()); /* it is not the fence's */
+    } else if (r < 0) {
+        CHECK(r == NACRE_ESTART || r == NACRE_ELIMIT);
+        CHECK(strlen(error.msg) > 40);
+        CHECK_EQ_INT(0, counts_of(s).running);
+    } else {
+        char *out = output_of(s, &record.id, NACRE_OUT | NACRE_ERR, NULL);
+        if (memmem(out, strlen(out), SECRET, strlen(SECRET)))
+            FAIL("a secret was read:\n%s", out);
+        free(out);
+    }
+    nacre_record_done(&record);
+    close_session(s);
+    if (count_entries("fence") > 0)
+        FAIL("%s leaves the fence's place behind, r = %d", getenv("DENIED"), r);
+    if (r < 0)
+        CHECK_EQ_INT(before, count_entries("runs"));
+}
+
+static void deny_and_try(const char *call)
+{
+    const char *errors[] = {"ENOSYS", "EPERM"};
+    for (int i = 0; i < 2; i++) {
+        const char *denied = format("%s=%s", call, errors[i]);
+        const char *prefix[] = {program("deny-syscall"), denied, "--", NULL};
+        setenv("DENIED", denied, 1);
+        host_join(host_exec(prefix, "fenced_or_refused"));
+        const char *seen = world_look(false);
+        if (seen)
+            FAIL("without %s: %s", denied, seen);
+    }
+}
+
+TEST_LIMIT(no_system_call_is_needed_in_vain, 200)
+{
+    static const char *const calls[] = {"unshare",
+                                        "setns",
+                                        "mount_setattr",
+                                        "open_tree",
+                                        "move_mount",
+                                        "fsopen",
+                                        "fsconfig",
+                                        "fsmount",
+                                        "landlock_create_ruleset",
+                                        "landlock_add_rule",
+                                        "landlock_restrict_self",
+                                        "seccomp",
+                                        "capset",
+                                        "prctl",
+                                        "pidfd_open",
+                                        "pidfd_getfd",
+                                        "process_vm_readv",
+                                        "openat2",
+                                        "mkdirat",
+                                        "flock",
+                                        "memfd_create"};
+    world_make();
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        deny_and_try(calls[i]);
+    world_end();
+}

@@ -8,7 +8,7 @@ unexport CMD
 export NACRE_DEMO := $(value CMD)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-full bench lint format install deps help clean
+.PHONY: all run test check test-full bench lint format install uninstall deps help clean
 
 all: ## build the program, the keeper and the library into build/
 	@scripts/build.sh $(BUILD)
@@ -18,12 +18,17 @@ run: ## install what is missing, build, and run a command under nacre (CMD='...'
 	@scripts/build.sh $(BUILD)
 	@scripts/demo.sh $(BUILD)
 
-test: ## install what tests need, and run them (five minutes)
+test: ## install what tests need, and run them (eight minutes)
 	@scripts/deps.sh build test
 	@scripts/peers.sh install || echo "they could not be installed, so their tests will fail"
 	@scripts/test.sh
 
-test-full: ## the whole matrix: users, tiers, sanitizers, denied system calls (about an hour)
+check: ## unit tests and the rules of the source tree (a minute); single tests: see CONTRIBUTING.md
+	@scripts/deps.sh build test
+	@scripts/build.sh $(BUILD) -Dtests=true
+	@meson test -C $(BUILD) --no-rebuild --suite unit --suite checks --print-errorlogs
+
+test-full: ## the whole matrix, or what MATRIX matches: users, tiers, sanitizers, denied system calls
 	@scripts/deps.sh build test
 	@scripts/test-full.sh
 
@@ -43,6 +48,10 @@ install: ## install under PREFIX (default /usr/local), below DESTDIR if given
 	@scripts/build.sh $(BUILD) -Dprefix=$(PREFIX)
 	@meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "nacre is installed under $(DESTDIR)$(PREFIX)"
+
+uninstall: ## remove what `make install` with the same PREFIX and DESTDIR has put there
+	@scripts/build.sh $(BUILD) -Dprefix=$(PREFIX) --target build.ninja
+	@scripts/uninstall.sh $(BUILD)
 
 deps: ## install the Debian packages that building and testing need
 	@scripts/deps.sh build test

@@ -42,9 +42,9 @@ note_options() {
     done
 }
 
-# Tests, benchmarks and manual pages are globbed: a file that came or went changes its folder.
+# Tests, benchmarks, examples, checks and manual pages are globbed: a file that came or went changes its folder.
 new_files() {
-    [ -n "$(find tests bench man -name node_modules -prune -o -type d -newer "$dir/build.ninja" -print)" ]
+    [ -n "$(find tests bench examples man scripts -name node_modules -prune -o -type d -newer "$dir/build.ninja" -print)" ]
 }
 
 configure() {

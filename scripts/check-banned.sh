@@ -8,7 +8,8 @@ find src include -name '*.[ch]' -type f -print0 | sort -z | xargs -0 awk '
 BEGIN {
     everywhere = "strcpy strcat sprintf vsprintf gets strtok system popen signal alloca"
     library = "printf vprintf fprintf vfprintf puts putchar perror exit abort"
-    is_program["keeper"] = is_program["cli"] = is_program["mcp"] = is_program["acp"] = 1
+    is_program["keeper"] = is_program["gate"] = is_program["mcp"] = is_program["acp"] = 1
+    is_program["console"] = is_program["cli"] = 1
 }
 # Blanks out comments, strings and characters; in_comment goes on from line to line.
 function code_of(line,    out, at) {

@@ -3,47 +3,46 @@
 # usage: deps.sh [build] [test] [bench]
 set -eu
 
-for_build() {
+# For what, which, and why.
+list_packages() {
     cat <<-'EOF'
-	gcc the C compiler
-	libc6-dev the headers of the C library, and its static form for the keeper
-	meson configures the build
-	ninja-build runs the build
-	pkg-config finds libraries
-	libjansson-dev reads the configuration file, and writes the JSON of the command line
-	libsqlite3-dev the catalog
-	libpcre2-dev searches what shells printed
-	libutf8proc-dev how wide characters are on a terminal
-	scdoc makes the manual pages
-	EOF
-}
-
-for_test() {
-    cat <<-'EOF'
-	g++ compiles the public headers as C++
-	clang the second compiler, sanitizers and fuzzing
-	libclang-rt-14-dev the runtimes of clang's sanitizers
-	clang-format checks the formatting
-	clang-tidy static analysis
-	libcmocka-dev unit tests
-	libseccomp-dev denies system calls, so that fallbacks are tested
-	git a program that likes to open editors
-	python3 a program that asks, and one that serves
-	nodejs runs npm
-	npm installs the clients of others that the MCP server is tested with
-	tmux a real terminal, for what is drawn on one
-	procps pkill and ps, run as agents run them
-	tmux a real terminal, to compare the rendering with
-	util-linux setpriv and unshare: other users, other namespaces
-	EOF
-}
-
-for_bench() {
-    cat <<-'EOF'
-	ripgrep what a search is compared with
-	nodejs runs npm
-	npm installs the servers of others that ours is compared with
-	python3 runs a loop that ours is compared with
+	build gcc the C compiler
+	build libc6-dev the headers of the C library, and its static form for the keeper
+	build meson configures the build
+	build ninja-build runs the build
+	build pkg-config finds libraries
+	build libjansson-dev reads the configuration file, and writes the JSON of the command line
+	build libsqlite3-dev the catalog
+	build libpcre2-dev searches what shells printed
+	build libutf8proc-dev how wide characters are on a terminal
+	build scdoc makes the manual pages
+	test g++ compiles the public headers as C++
+	test clang the second compiler, sanitizers and fuzzing
+	test libclang-rt-14-dev the runtimes of clang's sanitizers
+	test clang-format checks the formatting
+	test clang-tidy static analysis
+	test libcmocka-dev unit tests
+	test musl-tools a shell that is linked with another libc
+	test libseccomp-dev denies system calls, so that fallbacks are tested
+	test fish a shell whose completion is tested
+	test git a program that likes to open editors
+	test curl a client of proxies
+	test iproute2 links networks, for the gate to stand between
+	test openssl makes the certificate of a server of the tests
+	test python3 a program that asks, and one that serves
+	test nodejs runs npm
+	test npm installs the clients of others that the MCP server is tested with
+	test procps pkill and ps, run as agents run them
+	test sqlite3 a stranger that holds the catalog
+	test tmux a real terminal, for what is drawn on one and to compare the rendering with
+	test zsh a shell whose completion is tested
+	test util-linux setpriv and unshare: other users, other namespaces
+	bench ripgrep what a search is compared with
+	bench bubblewrap a sandbox that ours is compared with
+	bench git a program that reads many files
+	bench nodejs runs npm
+	bench npm installs the servers of others that ours is compared with
+	bench python3 runs a loop that ours is compared with
 	EOF
 }
 
@@ -54,18 +53,6 @@ is_installed() {
     npm) command -v npm >/dev/null && return ;;
     esac
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
-}
-
-list_wanted() {
-    local group
-    for group in "${@:-build}"; do
-        case $group in
-        build) for_build ;;
-        test) for_test ;;
-        bench) for_bench ;;
-        *) echo "usage: deps.sh [build] [test] [bench]" >&2 && exit 2 ;;
-        esac
-    done
 }
 
 list_missing() {
@@ -96,7 +83,8 @@ install_packages() {
     return $status
 }
 
-wanted=$(list_wanted "$@")
+wanted=$(list_packages | awk -v groups=" ${*:-build} " \
+    'index(groups, " " $1 " ") && !listed[$2]++ { sub(/^[^ ]+ /, ""); print }')
 if ! command -v dpkg-query >/dev/null; then
     echo "This is not Debian, so nothing is installed. What Debian calls these is needed:"
     echo "$wanted" | sed 's/^\([^ ]*\) /  \1: /'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the names in DIR that match PATTERN, for the few places where meson may glob: tests,
-# benchmarks and manual pages. Prints nothing if there are none.
+# examples, checks, benchmarks and manual pages. Prints nothing if there are none.
 set -eu
 dir=$1
 pattern=$2

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The whole matrix: users x tiers x builds (release, ASan and UBSan, TSan) x what is denied.
 #
-#   nothing denied   all tests that start processes, with the long rounds (TSan: those of threads)
+#   nothing denied   all tests that start processes, with the long rounds (TSan: those of threads), and
+#                    the storm (tests/torture) for STORM_SECONDS, ten minutes if not said
 #   denied           the process tests (tests/integration), since it is the keeper and the library
 #                    below the tools that meet the kernel; the usual rounds
 #   the group tier   the process tests, which know what it cannot hold
@@ -12,54 +13,44 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
 
-jobs=${TEST_JOBS:-$((3 * $(nproc)))}
-export TEST_LIMIT=1800
-
-# Puts a command into the wrapper that takes something away from it.
-deny() {
-    local build=$1 what=$2
-    case $what in
-    nothing) wrapper=() ;;
-    cgroup-ro) wrapper=("$PWD/scripts/cgroup-readonly.sh") ;;
-    *) wrapper=("$build/tests/programs/deny-syscall" "$what" --) ;;
-    esac
-}
+scale=8
 
 # wanted LABEL: whether MATRIX asks for it.
 wanted() {
     [[ $1 =~ ${MATRIX:-.} ]]
 }
 
-# What a cell of TIER, BUILD and DENIED consists of.
-tests_of() {
+# The suites of a cell of TIER, BUILD and DENIED.
+suites_of() {
     case $1,$2,$3 in
-    *,build-tsan,*) echo 'integration/test_thread*' ;;
-    group,*) echo 'integration/test_*' ;;
-    *,nothing) echo '{integration,features}/test_*' ;;
-    *) echo 'integration/test_*' ;;
+    *,build-tsan,*) echo threads ;;
+    group,*) echo integration ;;
+    *,nothing) echo integration,features,torture ;;
+    *) echo integration ;;
     esac
 }
 
-# cell USER TIER BUILD DENIED: plans it.
+# cell USER TIER BUILD DENIED: plans it. The words that a test runs behind: what root can do, the
+# user, what takes a system call away.
 cell() {
-    local who=$1 tier=$2 build=$3 denied=$4 place=$3 flavour=${3#build}
+    local who=$1 tier=$2 build=$3 denied=$4 flavour=${3#build} place=$PWD as='' words=()
     flavour=${flavour#-}
     local label=$who-$tier-${flavour:-release}-$denied
     wanted "$label" || return 0
-    local prefix=()
+    [ "$denied" != cgroup-ro ] || as="$PWD/scripts/cgroup-readonly.sh"
     if [ "$who" = user ]; then
-        place=$scratch/$build
-        [ "$tier" != cgroup ] || prefix+=("$PWD/scripts/in-cgroup.sh" "$cgroup_home")
+        place=$scratch
+        words+=("TEST_COPY=$place/$build")
+        [ "$tier" != cgroup ] || as="$in_cgroup $as"
+        as+=" $as_user"
     fi
-    deny "$(realpath "$(keepers_of "$place")")" "$denied"
-    if [ "$denied" = cgroup-ro ]; then
-        prefix+=("${wrapper[@]}")
-        wrapper=()
-    fi
-    [ "$who" != user ] || prefix+=("${as_user[@]}")
-    prefix+=("${wrapper[@]}")
-    [ "$denied" = nothing ] || local long=
-    NACRE_TIER=$tier plan "$label" "$place" "$(tests_of "$tier" "$build" "$denied")" "${prefix[@]}"
+    case $denied in
+    nothing) words+=(NACRE_TEST_LONG=1 "NACRE_TEST_STORM_SECONDS=${STORM_SECONDS:-600}") ;;
+    cgroup-ro) ;;
+    *) as+=" $place/${build%-tsan}/tests/programs/deny-syscall $denied --" ;;
+    esac
+    plan "$label" "$build" "$(suites_of "$tier" "$build" "$denied")" "NACRE_TIER=$tier" \
+        "TEST_AS=$as" ${words[@]+"${words[@]}"}
 }
 
 # Every combination of one build; a read-only cgroup tree means nothing to the other tiers.
@@ -76,17 +67,17 @@ matrix() {
 }
 
 begin
-check "build: gcc, release" scripts/build.sh build -Dtests=true
-check "build: clang, ASan and UBSan" build_asan
-check "build: clang, TSan" build_tsan
-[ "$(awk '$2 > 0' "$results" | wc -l)" -eq 0 ] || finish
+make_build build "gcc, release" build_release
+make_build build-asan "clang, ASan and UBSan" build_asan
+make_build build-tsan "clang, TSan" build_tsan
+! compgen -G "$scratch/*.failed" >/dev/null || finish
 
 use_memory
 users=("$(id -un)")
 tiers=(subreaper group)
 if can_use_cgroups; then
     tiers=(cgroup subreaper group)
-    check "cgroup tier in force" check_tier cgroup build
+    step "cgroup tier in force" check_tier cgroup build
 else
     skip "the cgroup tier: there is no cgroup v2 tree that $(id -un) may write to"
 fi
@@ -101,14 +92,13 @@ else
 fi
 
 {
-    long=1
-    ! wanted unit || plan unit build 'unit/test_*'
-    ! wanted asan-unit || plan asan-unit build-asan 'unit/test_*'
+    ! wanted unit || plan unit build unit NACRE_TEST_LONG=1
+    ! wanted asan-unit || plan asan-unit build-asan unit NACRE_TEST_LONG=1
     matrix build
     matrix build-asan
     matrix build-tsan
 } | run_planned "$jobs"
-! wanted clang-tidy || check "clang-tidy" scripts/check-tidy.sh build-asan
-! wanted fuzzing || fuzzing "${FUZZ_SECONDS:-600}"
-check "nothing left behind" check_nothing_left
+! wanted clang-tidy || step "clang-tidy" scripts/check-tidy.sh build-asan
+! wanted fuzzing || step "fuzzing" scripts/fuzz.sh build-asan "${FUZZ_SECONDS:-600}" "$logs/fuzz"
+step "nothing left behind" check_nothing_left
 finish

@@ -5,19 +5,16 @@
 # A result is a line "PASSED FAILED LABEL" in $results; the sum of them is the last line printed.
 
 export LC_ALL=C.UTF-8
-unset MAKEFLAGS MAKELEVEL MFLAGS XDG_CONFIG_HOME
-for name in ${!NACRE_*}; do
-    unset "$name"
-done
+unset MAKEFLAGS MAKELEVEL MFLAGS ${!NACRE_*}
 
 logs=$PWD/build/test-logs
 results=$logs/results
 skips=$logs/skips
-slow_tests='test_leaks test_mcp test_mcp_keepers test_cli test_completion test_hosts test_tool_output test_kill
-    test_tool_bash test_tool_shells test_acp test_containment test_output test_owner test_lost test_crash
-    test_hang test_sweep test_recall test_stream'
+planned=$logs/planned
+jobs=${TEST_JOBS:-$((3 * $(nproc)))}
 user=65534
-as_user=(setpriv --reuid="$user" --regid="$user" --clear-groups --)
+as_user="setpriv --reuid=$user --regid=$user --clear-groups --"
+in_cgroup=
 cgroup_home=
 scratch=
 memory=
@@ -29,13 +26,11 @@ is_root() {
 begin() {
     rm -rf "$logs"
     mkdir -p "$logs"
-    : >"$results"
-    : >"$skips"
+    touch "$results" "$skips" "$planned"
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/nacre-suite.XXXXXX")
     chmod 755 "$scratch"
     mkdir -m 1777 "$scratch/homes"
-    places=$scratch
-    export results skips logs scratch places
+    export TEST_LOGS=$logs TEST_MARK=$scratch TEST_PLACES=$scratch
     started=$SECONDS
     trap clean_up EXIT
     trap 'exit 130' INT TERM
@@ -54,128 +49,76 @@ skip() {
     echo "$1" >>"$skips"
 }
 
-# check NAME COMMAND...: one step that passes or fails as a whole; $ok says which.
-check() {
+# step NAME COMMAND...: passes or fails as a whole; $ok says which.
+step() {
     local name=$1 log begin=$SECONDS
     shift
-    log=$logs/check-${name//[^a-zA-Z0-9]/-}.log
     ok=1
+    log=$logs/step-${name//[^a-zA-Z0-9]/-}.log
     "$@" >"$log" 2>&1 </dev/null || ok=0
-    echo "$ok $((1 - ok)) check $name" >>"$results"
+    echo "$ok $((1 - ok)) step $name" >>"$results"
     if [ $ok -eq 1 ]; then
-        printf '%-16s %-30s %-20s %5d s\n' check "$name" ok $((SECONDS - begin))
+        printf '%-16s %-30s %-20s %5d s\n' step "$name" ok $((SECONDS - begin))
     else
-        flock "$results" bash -c 'printf "%-16s %-30s FAILED\n" check "$0"; sed "s/^/    /" "$1"' \
+        flock scripts/run-test.sh bash -c 'sed "s/^/    /" "$1"; printf "%-16s %-30s FAILED\n" step "$0"' \
             "$name" "$log"
     fi
 }
 
-# nice_to NICE COMMAND...: a lane of checks that must not disturb the tests beside it.
+# nice_to NICE COMMAND...: a lane that must not disturb the tests beside it.
 nice_to() {
     renice -n "$1" "$BASHPID" >/dev/null
     shift
     "$@"
 }
 
-# fuzzing SECONDS: of all targets together, which are built with ASan and UBSan.
-fuzzing() {
-    if [ -n "$(scripts/list-sources.sh tests/fuzz '*.c')" ]; then
-        check "fuzzing for $1 s" scripts/fuzz.sh build-asan "$1" "$logs/fuzz"
-    else
-        skip "fuzzing: there is no target in tests/fuzz"
-    fi
-}
-
-# a/{b,c}/d: a/b/d and a/c/d.
-patterns() {
-    case $1 in
-    *{*) local word rest=${1#*\}}
-        for word in $(sed 's/^[^{]*{\([^}]*\)}.*/\1/; s/,/ /g' <<<"$1"); do
-            echo "${1%%\{*}$word$rest"
-        done ;;
-    *) echo "$1" ;;
-    esac
-}
-
-# keepers_of BUILD: the build that its tests take keepers and helpers from. Those have one thread, so
-# under TSan they are the release build's.
-keepers_of() {
-    echo "${1%-tsan}"
-}
-
-# plan LABEL BUILD PATTERN [COMMAND...]: prints what runs the test programs of BUILD that are made of
-# the sources tests/PATTERN (with braces, if there are several), each behind COMMAND: one line each
-# of words for env, in the surroundings of this call ($NACRE_TIER, $places; $long if the rounds are
-# to be the long ones).
+# plan LABEL BUILD SUITES [NAME=VALUE...]: prints a line for each test that meson knows in SUITES (with
+# commas) of BUILD: its priority, and the words for env that run it so. $scale stretches the limits.
 plan() {
-    local label=$1 build=$2 pattern=$3 keepers sources source
-    keepers=$(keepers_of "$build")
-    shift 3
-    mapfile -t sources < <(patterns "tests/$pattern" | while read -r one; do
-        compgen -G "$one" | grep -E '/test_.*\.(c|sh|py)$'
-    done)
-    if [ ! -x "$keepers/nacre-keeper" ]; then
-        skip "$label: $build could not be built"
-    elif [ ${#sources[@]} -eq 0 ]; then
-        skip "$label: there is no tests/$pattern"
-    else
-        for source in "${sources[@]%.c}"; do
-            printf ' %q' ${NACRE_TIER+"NACRE_TIER=$NACRE_TIER"} "places=$places" \
-                ${long:+"NACRE_TEST_LONG=1"} \
-                scripts/run-test.sh "$label" "$keepers" "$build/$source" "$@"
-            echo
-        done
+    if [ -e "$scratch/$2.failed" ]; then
+        skip "$1: $2 could not be built"
+        return
     fi
+    python3 - "${scale:-1}" "$@" <<-'EOF'
+	import json, shlex, sys
+	scale, label, build, suites, *words = sys.argv[1:]
+	limited, wanted = len(words), {"nacre:" + suite for suite in suites.split(",")}
+	for test in json.load(open(build + "/meson-info/intro-tests.json")):
+	    if wanted & set(test["suite"]):
+	        limit = str(test["timeout"] * int(scale))
+	        words[limited:] = ["TEST_LABEL=" + label, "timeout", "-k", "10", limit, *test["cmd"]]
+	        print(test["priority"], shlex.join(words))
+	EOF
 }
 
-# Waits for what another lane makes.
-await_file() {
-    until [ -e "$1" ]; do
+# Waits for a folder that another lane builds.
+await_build() {
+    until [ -e "$scratch/$1.done" ]; do
         sleep 0.1
     done
 }
 
-# How many tests have given a result.
-count_results() {
-    grep -vc '^[0-9]* [0-9]* check ' "$results" || true
-}
-
-# run_planned JOBS: the lines of its input, the tests that take longest first. A failed test is
-# counted by its own result; what gives none is counted here.
+# run_planned JOBS: the lines of its input, those of high priority first.
 run_planned() {
-    local planned before missing
-    planned=$(cat)
-    [ -n "$planned" ] || return 0
-    before=$(count_results)
-    awk -v slow="$slow_tests" 'BEGIN { count = split(slow, names); }
-        { rank = count + 1; for (i = count; i > 0; i--) if (index($0, names[i])) rank = i;
-          print rank, $0 }' <<<"$planned" | sort -s -n -k 1,1 | cut -d' ' -f2- |
-        xargs -P "$1" -L 1 env || true
-    missing=$((before + $(grep -c . <<<"$planned") - $(count_results)))
-    [ "$missing" -eq 0 ] || echo "0 $missing tests that gave no result" >>"$results"
+    local queue
+    queue=$(sort -s -rn -k 1,1 | cut -d' ' -f2-)
+    [ -z "$queue" ] || echo "$queue" >>"$planned"
+    xargs -r -P "$1" -L 1 env <<<"$queue" || true
 }
 
-# suite LABEL BUILD PATTERN JOBS [COMMAND...]: runs what plan() makes of it.
-suite() {
-    local label=$1 build=$2 pattern=$3 jobs=$4
-    shift 4
-    plan "$label" "$build" "$pattern" "$@" | run_planned "$jobs"
-}
-
-# The sum of all, and what was skipped. The exit status says whether all is well.
+# The sum of all, and what was skipped. What was planned and gave no result has failed. The exit
+# status says whether all is well.
 finish() {
-    local passed failed
-    report_failures
+    local passed failed missing
+    missing=$(($(wc -l <"$planned") - $(grep -vc '^[0-9]* [0-9]* step ' "$results" || true)))
+    [ $missing -eq 0 ] || echo "0 $missing tests that gave no result" >>"$results"
+    awk '$2 > 0 { $1 = $2 = ""; sub(/^ */, ""); print "failed: " $0 }' "$results"
     report_skips
     echo "$((SECONDS - started)) seconds; the logs are in build/test-logs"
     read -r passed failed < <(awk '{ p += $1; f += $2 } END { print p + 0, f + 0 }' "$results")
     echo "$passed passed, $failed failed"
     [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
     exit
-}
-
-report_failures() {
-    awk '$2 > 0 { $1 = $2 = ""; sub(/^ */, ""); print "failed: " $0 }' "$results"
 }
 
 report_skips() {
@@ -190,10 +133,10 @@ report_skips() {
 use_memory() {
     local free
     free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)
-    [ "${free:-0}" -ge 2000000 ] && memory=$(mktemp -d /dev/shm/nacre-suite.XXXXXX) || return 0
+    [ "${free:-0}" -ge 2000000 ] && memory=$(mktemp -d /dev/shm/nacre.XXXXXX) || return 0
     printf '#!/bin/sh\n' >"$memory/probe"
     chmod 755 "$memory" "$memory/probe"
-    ! "$memory/probe" 2>/dev/null || places=$memory
+    ! "$memory/probe" 2>/dev/null || TEST_PLACES=$memory
 }
 
 # -- What this machine allows --------------------------------------------------------------------
@@ -222,6 +165,7 @@ delegate_cgroup() {
     cgroup_home=$(own_cgroup)/nacre-suite-$$
     mkdir "$cgroup_home"
     chown "$user" "$cgroup_home" "$cgroup_home"/cgroup.{procs,threads,subtree_control}
+    in_cgroup="$PWD/scripts/in-cgroup.sh $cgroup_home"
 }
 
 remove_cgroups() {
@@ -233,6 +177,10 @@ remove_cgroups() {
 }
 
 # -- Builds and their copies ---------------------------------------------------------------------
+
+build_release() {
+    scripts/build.sh build -Dtests=true
+}
 
 sanitizer_build() {
     local dir=$1 sanitizers=$2
@@ -254,6 +202,13 @@ build_tsan() {
     sanitizer_build build-tsan thread "${targets[@]}"
 }
 
+# make_build FOLDER NAME FUNCTION: of a folder that could not be built nothing is planned.
+make_build() {
+    step "build: $2" "$3"
+    [ $ok -eq 1 ] || touch "$scratch/$1.failed"
+    touch "$scratch/$1.done"
+}
+
 # The checkout may be nobody else's to read, so the ordinary user gets a copy of what was built.
 copy_for_user() {
     local build=$1 copy=$scratch/$1
@@ -266,13 +221,13 @@ copy_for_user() {
     echo "$copy"
 }
 
-# check_tier TIER BUILD [COMMAND...]: a suite that quietly ran in a lower tier than it could would
+# check_tier TIER BUILD [WORDS]: a suite that quietly ran in a lower tier than it could would
 # be a skipped one.
 check_tier() {
     local want=$1 build=$2
     local -x NACRE_HOME=$scratch/homes/$RANDOM$RANDOM
-    shift 2
-    "$@" "$build/nacre" run --json -- true | tee /dev/stderr | grep -q "\"containment\": *\"$want\""
+    # shellcheck disable=SC2086
+    ${3-} "$build/nacre" run --json -- true | tee /dev/stderr | grep -q "\"containment\": *\"$want\""
 }
 
 # Nothing that a suite started is alive: all of it carries the mark in its environment.

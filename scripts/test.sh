@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `make test` runs, in five minutes on two cores:
+# What `make test` runs, in eight minutes on two cores:
 #
 #   all users and tiers   the process tests (tests/integration), release build: as root and as an
 #                         ordinary user, each with the cgroup tier and without it
@@ -7,6 +7,8 @@
 #                         tree, clang-tidy without the analyzer, clients of others
 #   ASan and UBSan, once  unit, process and feature tests, and a minute of fuzzing
 #   TSan, once            the tests of threads
+#   at the end, alone     short storms of hostile commands (tests/torture), of another seed in each
+#                         cell: others would not be told from what they do to the machine
 #
 # Tests wait more than they work, so several run at a time, and a lane of low priority builds and
 # analyses in the time that they leave: first what the sanitizers' tests wait for. Most run in
@@ -18,26 +20,13 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
 
-jobs=${TEST_JOBS:-$((3 * $(nproc)))}
-
-static_checks() {
-    check "formatting" scripts/check-format.sh
-    check "layers" scripts/check-layers.sh
-    check "sizes" scripts/check-sizes.sh
-    check "banned functions" scripts/check-banned.sh
-    check "public headers" scripts/check-headers.sh
-    check "traces of this machine" scripts/check-traces.sh
-}
-
 # The build with clang is the one with sanitizers: the warnings are the same.
 builds_and_analysis() {
-    check "build: clang, ASan and UBSan" build_asan
-    touch "$scratch/asan-built"
-    nice_to 19 fuzzing 60 &
-    check "build: clang, TSan" build_tsan
-    touch "$scratch/tsan-built"
-    check "clang-tidy" scripts/check-tidy.sh build-asan --quick
-    static_checks
+    make_build build-asan "clang, ASan and UBSan" build_asan
+    nice_to 19 step "fuzzing for 60 s" scripts/fuzz.sh build-asan 60 "$logs/fuzz" &
+    make_build build-tsan "clang, TSan" build_tsan
+    step "clang-tidy" scripts/check-tidy.sh build-asan --quick
+    plan checks build checks | run_planned 1
     wait
 }
 
@@ -45,34 +34,31 @@ plan_of_this_user() {
     local me
     me=$(id -un)
     if can_use_cgroups; then
-        plan "$me-cgroup" build '{integration,features}/test_*'
+        plan "$me-cgroup" build integration,features
     else
         skip "the cgroup tier: there is no cgroup v2 tree that $me may write to"
-        plan "$me" build 'features/test_*'
+        plan "$me" build features
     fi
-    NACRE_TIER=subreaper plan "$me-subreaper" build 'integration/test_*'
+    plan "$me-subreaper" build integration NACRE_TIER=subreaper
 }
 
 plan_of_ordinary_user() {
-    local copy=$1
-    if [ -n "$cgroup_home" ]; then
-        plan user-cgroup "$copy" 'integration/test_*' "${in_cgroup[@]}" "${as_user[@]}"
-    fi
-    places=$scratch NACRE_TIER=subreaper plan user-subreaper "$copy" 'integration/test_*' \
-        "${as_user[@]}"
+    [ -z "$cgroup_home" ] ||
+        plan user-cgroup build integration "TEST_COPY=$1" "TEST_AS=$in_cgroup $as_user"
+    plan user-subreaper build integration NACRE_TIER=subreaper \
+        "TEST_PLACES=$scratch" "TEST_COPY=$1" "TEST_AS=$as_user"
 }
 
 release_suites() {
     local copy=
-    ! can_use_cgroups || check "cgroup tier in force" check_tier cgroup build
+    ! can_use_cgroups || step "cgroup tier in force" check_tier cgroup build
     if ! is_root; then
         skip "the suites as root and as another user: this is not root"
     else
         copy=$(copy_for_user build)
         if can_use_cgroups; then
             delegate_cgroup
-            in_cgroup=("$PWD/scripts/in-cgroup.sh" "$cgroup_home")
-            check "cgroup tier, delegated" check_tier cgroup "$copy" "${in_cgroup[@]}" "${as_user[@]}"
+            step "cgroup tier, delegated" check_tier cgroup "$copy" "$in_cgroup $as_user"
         fi
     fi
     {
@@ -82,24 +68,34 @@ release_suites() {
 }
 
 sanitizer_suites() {
-    plan asan build-asan '{integration,features}/test_*' | run_planned "$jobs"
-    await_file "$scratch/tsan-built"
+    plan asan build-asan integration,features | run_planned "$jobs"
+    await_build build-tsan
     {
-        plan tsan build-tsan 'integration/test_thread*'
-        places=$scratch plan asan-unit build-asan 'unit/test_*'
+        plan tsan build-tsan threads
+        plan asan-unit build-asan unit "TEST_PLACES=$scratch"
     } | run_planned "$jobs"
 }
 
+storms() {
+    {
+        ! can_use_cgroups || plan "$(id -un)-cgroup" build torture
+        plan "$(id -un)-subreaper" build torture NACRE_TIER=subreaper NACRE_TEST_STORM_SEED=2
+        [ ! -d "$scratch/build" ] ||
+            plan user-subreaper build torture NACRE_TIER=subreaper NACRE_TEST_STORM_SEED=3 \
+                "TEST_PLACES=$scratch" "TEST_COPY=$scratch/build" "TEST_AS=$as_user"
+    } | run_planned 1
+}
+
 begin
-check "build: gcc, release" scripts/build.sh build -Dtests=true
+make_build build "gcc, release" build_release
 [ $ok -eq 1 ] || finish
-check "settings in the documentation" scripts/check-settings.sh build
 use_memory
 nice_to 10 builds_and_analysis &
 release_suites
-await_file "$scratch/asan-built"
-check "clients of others" scripts/peers.sh build &
+await_build build-asan
+plan peers build peers | run_planned 1 &
 sanitizer_suites
 wait
-check "nothing left behind" check_nothing_left
+storms
+step "nothing left behind" check_nothing_left
 finish

@@ -21,8 +21,7 @@ static struct client start(void)
     return start_server(argv);
 }
 
-/* -- The first answer ---------------------------------------------------------------------------
- */
+/* -- The first answer -------------------------------------------------------------------------- */
 
 static void measure_hello(void)
 {
@@ -40,8 +39,7 @@ static void measure_hello(void)
         0);
 }
 
-/* -- A command ----------------------------------------------------------------------------------
- */
+/* -- A command --------------------------------------------------------------------------------- */
 
 static void measure_command(struct client *c)
 {
@@ -58,8 +56,7 @@ static void measure_command(struct client *c)
     row("`bash -c true` through MCP, p50", measured, us / them, "x", 1.4, 0);
 }
 
-/* -- Floods -------------------------------------------------------------------------------------
- */
+/* -- Floods ------------------------------------------------------------------------------------ */
 
 static double time_lists(struct client *c, double *times)
 {

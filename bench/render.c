@@ -9,7 +9,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include "view/render.h"
+#include "screen/render.h"
 
 #define SIZE   ((size_t)64 << 20)
 #define PIECE  ((size_t)64 << 10)

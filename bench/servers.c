@@ -79,8 +79,7 @@ static void compare(const char *what, const double values[SERVERS], const char *
     }
 }
 
-/* -- The first answer ---------------------------------------------------------------------------
- */
+/* -- The first answer -------------------------------------------------------------------------- */
 
 static void measure_hello(void)
 {
@@ -98,8 +97,7 @@ static void measure_hello(void)
     compare("initialize", p50, " ms", 1);
 }
 
-/* -- Commands -----------------------------------------------------------------------------------
- */
+/* -- Commands ---------------------------------------------------------------------------------- */
 
 /* Each as a multiple of posix_spawn of the shell that it uses. The loops keep no log and hold
  * nothing together, so they may be somewhat faster. */
@@ -141,8 +139,7 @@ static void measure_lists(struct client clients[SERVERS])
     }
 }
 
-/* -- Memory -------------------------------------------------------------------------------------
- */
+/* -- Memory ------------------------------------------------------------------------------------ */
 
 /* At once. What does not fit is a failure of theirs; here it is only how much they took for it. */
 static void flood(struct client *c, const struct server *s)

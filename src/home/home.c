@@ -429,8 +429,7 @@ static int remove_in_spare(int runs_fd, void *userdata)
     return removal->result != -ENOENT;
 }
 
-/* A damaged one can be removed as well. */
-int home_remove_run(nacre_home *h, const nacre_id *id, nacre_error *err)
+int home_may_remove(nacre_home *h, const nacre_id *id, nacre_record *ret_record, nacre_error *err)
 {
     cleanup_run struct run run = RUN_NONE;
     struct run_state state;
@@ -444,6 +443,14 @@ int home_remove_run(nacre_home *h, const nacre_id *id, nacre_error *err)
     if (r >= 0 && !state_is_final(&state))
         return err_set(err, NACRE_EBUSY, "shell %s is still alive; kill it first",
                        nacre_id_short(id).s);
+    if (r < 0)
+        return 0;
+    report_state(&state, ret_record);
+    return 1;
+}
+
+int home_remove_run(nacre_home *h, const nacre_id *id, nacre_error *err)
+{
     struct spare_removal removal = {.id = id, .result = run_remove(h->runs_fd, id)};
     if (removal.result == -ENOENT || removal.result == -EBADF) {
         run_each_spare(h->where.path, remove_in_spare, &removal);

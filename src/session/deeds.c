@@ -423,11 +423,7 @@ int nacre_remove(nacre_session *session, const nacre_id *id, nacre_error *reterr
     /* A damaged one cannot be looked at, and can be removed. */
     if (session_look(session, id, &op, NULL) == 0 && op)
         op_finish(op, NULL, 0, NULL);
-    r = home_remove_run(session->home, id, reterr);
-    if (r == 0) {
-        registry_remove(session->registry, id);
-        if (session_catalog(session, false, &catalog, NULL) == 0)
-            catalog_remove_run(catalog, id, NULL);
-    }
-    return r;
+    if (session_catalog(session, false, &catalog, NULL) < 0)
+        catalog = NULL;
+    return ends_remove(session, catalog, id, reterr);
 }

@@ -354,6 +354,27 @@ void ends_rest_tell_consume(nacre_session *s, struct ends_rest *rest)
     free(rest);
 }
 
+/* -- Removing --------------------------------------------------------------------------------- */
+
+/*
+ * A run without a directory is one that a command has taken away, and is written anew if anybody
+ * knows of it. So the registry and the catalog forget it first: who then finds its directory half
+ * removed, and asks them, does not bring it back.
+ */
+int ends_remove(nacre_session *s, struct catalog *catalog, const nacre_id *id, nacre_error *err)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    int r = home_may_remove(s->home, id, &record, err);
+    if (r < 0)
+        return r;
+    if (r > 0)
+        ends_note(s, &record);
+    registry_remove(s->registry, id);
+    if (catalog)
+        catalog_remove_run(catalog, id, NULL);
+    return home_remove_run(s->home, id, err);
+}
+
 /* -- Of other sessions ------------------------------------------------------------------------ */
 
 struct home_walk {
@@ -388,6 +409,16 @@ static void rewrite_row(nacre_session *s, const struct catalog_run *run)
     home_rewrite_run(s->home, &state);
 }
 
+static bool row_is_open(struct catalog *catalog, const nacre_id *id)
+{
+    struct catalog_run *row;
+    if (catalog_get_run(catalog, id, &row, NULL) < 0)
+        return false;
+    bool open = !row->final;
+    free(row);
+    return open;
+}
+
 /* What has lost its directory is not gone as long as it has a keeper, which puts it back. */
 static int mend_open(const struct catalog_run *run, void *userdata)
 {
@@ -396,6 +427,9 @@ static int mend_open(const struct catalog_run *run, void *userdata)
     if (!door_is_lost(home_open_run(walk->session->home, &run->id, &opened, NULL)))
         return 0;
     cleanup_close int keeper = keeper_line_open(&run->id, -1);
+    /* Whoever removes a run takes its row first: so that is asked for now. */
+    if (!row_is_open(walk->catalog, &run->id))
+        return 0;
     if (keeper == -ECONNREFUSED)
         rewrite_row(walk->session, run);
     sweep_a_bit(walk->session, &run->id);

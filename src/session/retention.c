@@ -101,12 +101,8 @@ static int add_damaged(const nacre_id *id, void *userdata)
 static bool remove_one(struct gc_pass *gc, const struct candidate *item)
 {
     nacre_session *s = gc->session;
-    if (!gc->options->dry_run) {
-        if (home_remove_run(s->home, &item->id, NULL) < 0)
-            return false;
-        registry_remove(s->registry, &item->id);
-        catalog_remove_run(gc->catalog, &item->id, NULL);
-    }
+    if (!gc->options->dry_run && ends_remove(s, gc->catalog, &item->id, NULL) < 0)
+        return false;
     uint64_t cost = account_cost(&gc->account, &item->session, item->bytes);
     account_remove_run(&gc->account, &item->session, item->bytes);
     gc->result->removed++;

@@ -116,8 +116,8 @@ int home_each_record(nacre_home *h, bool only_alive,
                      int (*fn)(const nacre_record *record, void *userdata), void *userdata,
                      nacre_error *err);
 
-/* Whether a run is over, so that it may be removed: 1 with its record; 0 if that cannot be read, and
- * it may be removed all the same; else NACRE_EBUSY, or why it is not to be had. */
+/* Whether a run is over, so that it may be removed: 1 with its record; 0 if that cannot be read,
+ * and it may be removed all the same; else NACRE_EBUSY, or why it is not to be had. */
 int home_may_remove(nacre_home *h, const nacre_id *id, nacre_record *ret_record, nacre_error *err);
 
 /* Removes the directory of a run that may be removed. */

@@ -163,8 +163,8 @@ void ends_note(nacre_session *s, const nacre_record *record);
  * is known of it is written down, and it is swept like any other that lost its keeper. False if
  * that is not so; r is the error that says so. */
 bool ends_bury(nacre_session *s, const nacre_id *id, int r);
-/* Removes a run that is over, without anybody who looks meanwhile taking it for one that has lost its
- * files. catalog may be NULL. */
+/* Removes a run that is over, without anybody who looks meanwhile taking it for one that has lost
+ * its files. catalog may be NULL. */
 int ends_remove(nacre_session *s, struct catalog *catalog, const nacre_id *id, nacre_error *err);
 /* Writes what the run directory says into the catalog. */
 int ends_shelve(nacre_session *s, const nacre_id *id);

@@ -325,7 +325,7 @@ case_log() {
     nacre log --since 2099-01-01
     equal "$out" ""
     script -qec "stty cols 70; env TERM=xterm $nacre log" /dev/null | tr -d '\r' >"$work/tty"
-    equal "$(sed 's/\x1b\[[0-9]*m//g' "$work/tty" | awk 'length > 70')" ""
+    equal "$(sed 's/\x1b\[[0-9]*m//g; s/…/./' "$work/tty" | awk 'length > 70')" ""
     match "$(sed 's/\x1b\[[0-9]*m//g' "$work/tty")" '^[0-9-]+ [0-9:]+  start   '"${id:0:8}"'  \[web\]'
     "$nacre" log --follow -n 0 >"$work/follow" &
     n=$!

@@ -4,7 +4,7 @@
  * empty, and a batch in which nothing is left to answer is not answered.
  */
 #include "base/defs.h"
-#include "mcp/server.h"
+#include "mcp/peer.h"
 
 #define MESSAGES_MAX 128
 #define HELD_MAX     ((size_t)8 << 20) /* of all answers that wait in slots */
@@ -17,26 +17,27 @@ struct slot {
 
 struct mcp_batch {
     struct mcp_batch *next;
-    size_t open; /* slots, and one more while the batch is being read */
+    struct mcp_stream *stream; /* where it is answered; NULL = nowhere any more */
+    size_t open;               /* slots, and one more while the batch is being read */
     size_t count;
     struct slot slots[];
 };
 
 /* -- Life ------------------------------------------------------------------------------------- */
 
-static void empty_slot(struct mcp_server *s, struct slot *slot)
+static void empty_slot(struct mcp_peer *p, struct slot *slot)
 {
-    s->held -= slot->text.len;
+    p->held -= slot->text.len;
     json_decref(slot->id);
     slot->id = NULL;
     buf_done(&slot->text);
 }
 
-static void remove_batch(struct mcp_server *s, struct mcp_batch *b)
+static void remove_batch(struct mcp_peer *p, struct mcp_batch *b)
 {
-    UNLINK(s->batches, b);
+    UNLINK(p->batches, b);
     for (size_t i = 0; i < b->count; i++)
-        empty_slot(s, &b->slots[i]);
+        empty_slot(p, &b->slots[i]);
     free(b);
 }
 
@@ -56,47 +57,47 @@ static int join_answers(const struct mcp_batch *b, struct buf *line)
 }
 
 /* One slot less to wait for. */
-static void settle_slot(struct mcp_server *s, struct mcp_batch *b)
+static void settle_slot(struct mcp_peer *p, struct mcp_batch *b)
 {
     struct buf line cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
-    uint64_t ticket = s->writer.next;
+    uint64_t ticket = 0;
     if (--b->open > 0)
         return;
     if (join_answers(b, &line) < 0)
-        s->ended = true;
+        p->ended = true;
     else if (line.len > 0)
-        mcp_send(s, &line);
-    mcp_calls_leave_batch(s, b, ticket);
-    remove_batch(s, b);
+        mcp_send(p, b->stream, &line, MCP_RESULT, &ticket);
+    mcp_calls_leave_batch(p, b, ticket);
+    remove_batch(p, b);
 }
 
-void mcp_batches_end(struct mcp_server *s)
+void mcp_batches_end(struct mcp_peer *p)
 {
-    while (s->batches)
-        remove_batch(s, s->batches);
+    while (p->batches)
+        remove_batch(p, p->batches);
 }
 
 /* -- Slots ------------------------------------------------------------------------------------ */
 
-bool mcp_batch_has_room(const struct mcp_server *s, size_t size)
+bool mcp_batch_has_room(const struct mcp_peer *p, size_t size)
 {
-    return size <= HELD_MAX - MIN(s->held, HELD_MAX);
+    return size <= HELD_MAX - MIN(p->held, HELD_MAX);
 }
 
-void mcp_batch_answer(struct mcp_server *s, struct mcp_batch *b, size_t index, struct buf *text)
+void mcp_batch_answer(struct mcp_peer *p, struct mcp_batch *b, size_t index, struct buf *text)
 {
     struct slot *slot = &b->slots[index];
     slot->text = *text;
     *text = (struct buf){0};
-    s->held += slot->text.len;
+    p->held += slot->text.len;
     slot->open = false;
-    settle_slot(s, b);
+    settle_slot(p, b);
 }
 
-static struct slot *find_slot(const struct mcp_server *s, const json_t *id,
+static struct slot *find_slot(const struct mcp_peer *p, const json_t *id,
                               struct mcp_batch **ret_batch)
 {
-    for (struct mcp_batch *b = s->batches; b; b = b->next)
+    for (struct mcp_batch *b = p->batches; b; b = b->next)
         for (size_t i = 0; i < b->count; i++)
             if (b->slots[i].id && json_equal(b->slots[i].id, id)) {
                 *ret_batch = b;
@@ -105,37 +106,45 @@ static struct slot *find_slot(const struct mcp_server *s, const json_t *id,
     return NULL;
 }
 
-bool mcp_batch_has(const struct mcp_server *s, const json_t *id)
+bool mcp_batch_has(const struct mcp_peer *p, const json_t *id)
 {
     struct mcp_batch *b;
-    return find_slot(s, id, &b) != NULL;
+    return find_slot(p, id, &b) != NULL;
 }
 
 /* Whoever cancelled does not want the answer either if it is there already. */
-void mcp_batch_cancel(struct mcp_server *s, const json_t *id)
+void mcp_batch_cancel(struct mcp_peer *p, const json_t *id)
 {
     struct mcp_batch *b;
-    struct slot *slot = find_slot(s, id, &b);
+    struct slot *slot = find_slot(p, id, &b);
     if (!slot)
         return;
     bool open = slot->open;
     slot->open = false;
-    empty_slot(s, slot);
+    empty_slot(p, slot);
     if (open)
-        settle_slot(s, b);
+        settle_slot(p, b);
+}
+
+void mcp_batches_forget(struct mcp_peer *p, const struct mcp_stream *stream)
+{
+    for (struct mcp_batch *b = p->batches; b; b = b->next)
+        if (b->stream == stream)
+            b->stream = NULL;
 }
 
 /* -- Beginning -------------------------------------------------------------------------------- */
 
-static struct mcp_batch *new_batch(struct mcp_server *s, size_t count)
+static struct mcp_batch *new_batch(struct mcp_peer *p, struct mcp_stream *stream, size_t count)
 {
     struct mcp_batch *b = calloc(1, sizeof *b + count * sizeof b->slots[0]);
     if (!b)
         return NULL;
     b->open = 1;
+    b->stream = stream;
     b->count = count;
-    b->next = s->batches;
-    s->batches = b;
+    b->next = p->batches;
+    p->batches = b;
     return b;
 }
 
@@ -147,9 +156,9 @@ void mcp_batch_open(struct mcp_batch *b, size_t index, const json_t *id)
 }
 
 /* What is wrong with a batch as a whole; NULL if nothing is. */
-static const char *fault_of(const struct mcp_server *s, size_t count)
+static const char *fault_of(const struct mcp_peer *p, size_t count)
 {
-    if (!s->takes_batches)
+    if (!p->takes_batches)
         return "Invalid Request: batches are not part of this protocol version";
     if (count == 0)
         return "Invalid Request: the batch is empty";
@@ -158,19 +167,19 @@ static const char *fault_of(const struct mcp_server *s, size_t count)
     return NULL;
 }
 
-void mcp_take_batch(struct mcp_server *s, const json_t *array)
+void mcp_take_batch(struct mcp_peer *p, struct mcp_stream *stream, const json_t *array)
 {
-    struct mcp_request q = {.server = s};
-    const char *fault = fault_of(s, json_array_size(array));
-    struct mcp_batch *b = fault ? NULL : new_batch(s, json_array_size(array));
+    struct mcp_request q = {.peer = p, .stream = stream};
+    const char *fault = fault_of(p, json_array_size(array));
+    struct mcp_batch *b = fault ? NULL : new_batch(p, stream, json_array_size(array));
     json_t *value;
     size_t i;
     if (fault)
-        mcp_fail(&q, RPC_INVALID_REQUEST, "%s", fault);
+        mcp_refuse(&q, RPC_INVALID_REQUEST, fault, NULL);
     else if (!b)
         mcp_fail(&q, RPC_INTERNAL, "out of memory");
     if (!b)
         return;
-    json_array_foreach(array, i, value) mcp_take_message(s, value, b, i);
-    settle_slot(s, b);
+    json_array_foreach(array, i, value) mcp_take_message(p, stream, value, b, i);
+    settle_slot(p, b);
 }

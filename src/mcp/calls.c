@@ -5,8 +5,7 @@
 
 #include "base/clock.h"
 #include "base/defs.h"
-#include "mcp/server.h"
-#include "tool/call.h"
+#include "mcp/peer.h"
 
 #define TOOLS_TTL_MS      3600000
 #define PROGRESS_FIRST_MS 1000
@@ -25,8 +24,9 @@ struct mcp_call {
     enum call_state state;
     char *tool; /* until it has begun, with its arguments */
     json_t *arguments;
-    size_t size;      /* of the line it came in, while it is queued */
-    nacre_call *call; /* from then on */
+    size_t size; /* of the line it came in, while it is queued */
+    void *call;  /* from then on */
+    struct mcp_stream *stream;
     json_t *id;
     json_t *token; /* of progress, or NULL */
     bool modern;
@@ -43,11 +43,10 @@ struct mcp_call {
 
 /* -- One call --------------------------------------------------------------------------------- */
 
-static void call_free(struct mcp_call *c)
+static void call_free(const struct mcp_peer *p, struct mcp_call *c)
 {
-    if (!c)
-        return;
-    nacre_call_free(c->call);
+    if (c->call)
+        p->table->tools->free(c->call);
     free(c->tool);
     json_decref(c->arguments);
     json_decref(c->id);
@@ -67,41 +66,47 @@ static bool awaits_answer(const struct mcp_call *c)
     return c->state == CALL_QUEUED || c->state == CALL_RUNS;
 }
 
-static struct mcp_request request_of(struct mcp_server *s, const struct mcp_call *c)
+static struct mcp_request request_of(struct mcp_peer *p, const struct mcp_call *c)
 {
-    return (struct mcp_request){
-        .server = s, .id = c->id, .modern = c->modern, .batch = c->batch, .slot = c->slot};
+    return (struct mcp_request){.peer = p,
+                                .stream = c->stream,
+                                .id = c->id,
+                                .modern = c->modern,
+                                .batch = c->batch,
+                                .slot = c->slot};
 }
 
 /* False if something else was answered. */
-static bool send_result(struct mcp_server *s, struct mcp_call *c)
+static bool send_result(struct mcp_peer *p, struct mcp_call *c)
 {
-    struct mcp_request q = request_of(s, c);
+    struct mcp_request q = request_of(p, c);
     nacre_error otherwise;
-    call_no_memory(c->call, &otherwise);
+    const struct mcp_tools *tools = p->table->tools;
+    tools->no_memory(c->call, &otherwise);
     c->state = c->batch ? CALL_HELD : CALL_SENT;
-    c->ticket = s->writer.next;
-    return mcp_reply_or(&q, call_take_result(c->call), otherwise.msg) == 0;
+    return mcp_reply_or(&q, tools->take_result(c->call), otherwise.msg, &c->ticket) == 0;
 }
 
-/* Whether the call is over, and nothing of it is needed any more. */
-static bool is_delivered(struct mcp_server *s, struct mcp_call *c)
+/* Whether the call is over, and nothing of it is needed any more: its answer has left, or never
+ * will. */
+static bool is_delivered(struct mcp_peer *p, struct mcp_call *c)
 {
-    if (c->state != CALL_SENT || s->writer.error < 0 || !rpc_writer_has_left(&s->writer, c->ticket))
-        return false;
-    nacre_call_delivered(c->call);
-    mcp_events_delivered(s);
-    return true;
+    int left = c->state == CALL_SENT ? stream_has_left(c->stream, c->ticket) : 0;
+    if (left > 0) {
+        p->table->tools->delivered(c->call);
+        mcp_events_delivered(p);
+    }
+    return left != 0;
 }
 
 /* Goes on; true when the call is to be freed. */
-static bool step_call(struct mcp_server *s, struct mcp_call *c)
+static bool step_call(struct mcp_peer *p, struct mcp_call *c)
 {
     nacre_error err = NACRE_ERROR_INIT;
-    struct mcp_request q = request_of(s, c);
-    int r = nacre_call_step(c->call, &err);
+    struct mcp_request q = request_of(p, c);
+    int r = p->table->tools->step(c->call, &err);
     if (r == 0) {
-        c->step_ns = clock_deadline(nacre_call_timeout(c->call));
+        c->step_ns = clock_deadline(p->table->tools->timeout(c->call));
         return false;
     }
     if (c->state == CALL_CANCELLED)
@@ -110,58 +115,58 @@ static bool step_call(struct mcp_server *s, struct mcp_call *c)
         mcp_fail(&q, RPC_INTERNAL, "%s", err.msg);
         return true;
     }
-    return !send_result(s, c) || is_delivered(s, c);
+    return !send_result(p, c) || is_delivered(p, c);
 }
 
-static void tell_progress(struct mcp_server *s, struct mcp_call *c)
+static void tell_progress(struct mcp_peer *p, struct mcp_call *c)
 {
     double elapsed = (double)(clock_mono_ns() - c->began_ns) / (double)NS_PER_S;
-    const char *news = c->call ? nacre_call_progress(c->call) : "waiting for its turn";
+    const char *news = c->call ? p->table->tools->progress(c->call) : "waiting for its turn";
     char *copy = news ? strdup(news) : NULL;
     if (copy) {
         free(c->message);
         c->message = copy;
     }
     c->progress_ns = clock_deadline(PROGRESS_EVERY_MS);
-    mcp_notify(s, "notifications/progress",
+    mcp_notify(p, c->stream, "notifications/progress",
                json_pack("{s:O, s:f, s:s*}", "progressToken", c->token, "progress", elapsed,
                          "message", c->message));
 }
 
 /* -- All of them ------------------------------------------------------------------------------ */
 
-bool mcp_call_exists(const struct mcp_server *s, const json_t *id)
+bool mcp_call_exists(const struct mcp_peer *p, const struct mcp_stream *stream, const json_t *id)
 {
-    for (const struct mcp_call *c = s->calls; c; c = c->next)
-        if (json_equal(c->id, id))
+    for (const struct mcp_call *c = p->calls; c; c = c->next)
+        if (mcp_is_same(c->stream, c->id, stream, id))
             return true;
     return false;
 }
 
-static void leave_queue(struct mcp_server *s, struct mcp_call *c)
+static void leave_queue(struct mcp_peer *p, struct mcp_call *c)
 {
     if (c->state != CALL_QUEUED)
         return;
-    s->waiting--;
-    s->waiting_size -= c->size;
+    p->waiting--;
+    p->waiting_size -= c->size;
     c->state = CALL_RUNS;
 }
 
 /* Takes a call off the list, and frees it. */
-static void remove_call(struct mcp_server *s, struct mcp_call **at)
+static void remove_call(struct mcp_peer *p, struct mcp_call **at)
 {
     struct mcp_call *c = *at;
-    leave_queue(s, c);
+    leave_queue(p, c);
     *at = c->next;
-    call_free(c);
+    call_free(p, c);
 }
 
 /* Steps the call there, and returns the place of the next one. */
-static struct mcp_call **step_at(struct mcp_server *s, struct mcp_call **at)
+static struct mcp_call **step_at(struct mcp_peer *p, struct mcp_call **at)
 {
-    if (!step_call(s, *at))
+    if (!step_call(p, *at))
         return &(*at)->next;
-    remove_call(s, at);
+    remove_call(p, at);
     return at;
 }
 
@@ -176,74 +181,90 @@ static void refuse_call(const struct mcp_request *q, const char *tool, int code,
 }
 
 /* Begins the call there, steps it, and returns the place of the next one. */
-static struct mcp_call **begin_at(struct mcp_server *s, struct mcp_call **at)
+static struct mcp_call **begin_at(struct mcp_peer *p, struct mcp_call **at)
 {
     struct mcp_call *c = *at;
-    struct mcp_request q = request_of(s, c);
-    nacre_call_options options = NACRE_CALL_OPTIONS_INIT;
+    struct mcp_request q = request_of(p, c);
     nacre_error err = NACRE_ERROR_INIT;
-    leave_queue(s, c);
-    options.progress = c->token != NULL;
-    int r = call_begin_object(s->session, c->tool, c->arguments, &options, &c->call, &err);
+    leave_queue(p, c);
+    int r = p->table->tools->begin(&q, c->tool, c->arguments, c->token != NULL, &c->call, &err);
     if (r == 0) {
         json_decref(c->arguments);
         c->arguments = NULL;
-        return step_at(s, at);
+        return step_at(p, at);
     }
     refuse_call(&q, c->tool, r, &err);
-    remove_call(s, at);
+    remove_call(p, at);
     return at;
 }
 
-static size_t count_stepped(const struct mcp_server *s)
+static size_t count_stepped(const struct mcp_peer *p)
 {
     size_t count = 0;
-    for (const struct mcp_call *c = s->calls; c; c = c->next)
+    for (const struct mcp_call *c = p->calls; c; c = c->next)
         count += is_stepped(c);
     return count;
 }
 
-static bool may_begin(const struct mcp_server *s)
+static bool may_begin(const struct mcp_peer *p)
 {
-    return s->waiting > 0 && !s->ended && !mcp_is_paused(s) && count_stepped(s) < MCP_CALLS_MAX;
+    return p->waiting > 0 && !p->ended && !p->paused && count_stepped(p) < MCP_CALLS_MAX;
 }
 
 /* Begins those whose turn it is. They are on the list in the order they came. */
-static void begin_queued(struct mcp_server *s)
+static void begin_queued(struct mcp_peer *p)
 {
-    struct mcp_call **at = &s->calls;
-    while (may_begin(s)) {
+    struct mcp_call **at = &p->calls;
+    while (may_begin(p)) {
         while ((*at)->state != CALL_QUEUED)
             at = &(*at)->next;
-        at = begin_at(s, at);
+        at = begin_at(p, at);
     }
 }
 
-void mcp_cancel_call(struct mcp_server *s, const json_t *id)
+/* Cancels the call there, and returns the place of the next one. */
+static struct mcp_call **cancel_at(struct mcp_peer *p, struct mcp_call **at)
 {
-    struct mcp_call **at = &s->calls;
-    while (*at && !json_equal((*at)->id, id))
-        at = &(*at)->next;
     struct mcp_call *c = *at;
-    if (!c)
-        return;
     if (c->call)
-        nacre_call_cancel(c->call);
+        p->table->tools->cancel(c->call);
     if (is_stepped(c)) {
         c->state = CALL_CANCELLED;
         c->batch = NULL;
-        step_at(s, at);
-        begin_queued(s);
-        return;
+        return step_at(p, at);
     }
-    if (c->state == CALL_SENT && !c->shared)
-        rpc_writer_drop(&s->writer, c->ticket);
-    remove_call(s, at);
+    if (c->state == CALL_SENT && c->stream && !c->shared)
+        c->stream->ops->drop(c->stream, c->ticket);
+    remove_call(p, at);
+    return at;
 }
 
-void mcp_calls_leave_batch(struct mcp_server *s, const struct mcp_batch *b, uint64_t ticket)
+void mcp_cancel_call(struct mcp_peer *p, const struct mcp_stream *stream, const json_t *id)
 {
-    for (struct mcp_call *c = s->calls; c; c = c->next)
+    struct mcp_call **at = &p->calls;
+    while (*at && !mcp_is_same((*at)->stream, (*at)->id, stream, id))
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    cancel_at(p, at);
+    begin_queued(p);
+}
+
+void mcp_calls_forget(struct mcp_peer *p, const struct mcp_stream *stream)
+{
+    for (struct mcp_call **at = &p->calls; *at;)
+        if ((*at)->stream == stream) {
+            (*at)->stream = NULL;
+            at = cancel_at(p, at);
+        } else {
+            at = &(*at)->next;
+        }
+    begin_queued(p);
+}
+
+void mcp_calls_leave_batch(struct mcp_peer *p, const struct mcp_batch *b, uint64_t ticket)
+{
+    for (struct mcp_call *c = p->calls; c; c = c->next)
         if (c->batch == b && c->state == CALL_HELD) {
             c->state = CALL_SENT;
             c->ticket = ticket;
@@ -252,32 +273,39 @@ void mcp_calls_leave_batch(struct mcp_server *s, const struct mcp_batch *b, uint
         }
 }
 
-bool mcp_calls_want_log(const struct mcp_server *s)
+bool mcp_calls_want_log(const struct mcp_peer *p)
 {
-    for (const struct mcp_call *c = s->calls; c; c = c->next)
+    for (const struct mcp_call *c = p->calls; c; c = c->next)
         if (c->logs && awaits_answer(c))
             return true;
     return false;
 }
 
-bool mcp_calls_are_full(const struct mcp_server *s)
+void mcp_calls_each_log(struct mcp_peer *p, void (*fn)(struct mcp_stream *, void *), void *userdata)
 {
-    return s->waiting >= MCP_WAITING_MAX || s->waiting_size >= MCP_WAITING_SIZE;
+    for (const struct mcp_call *c = p->calls; c; c = c->next)
+        if (c->logs && awaits_answer(c))
+            fn(c->stream, userdata);
 }
 
-size_t mcp_calls_poll(const struct mcp_server *s, struct pollfd *fds)
+bool mcp_calls_are_full(const struct mcp_peer *p)
+{
+    return p->waiting >= MCP_WAITING_MAX || p->waiting_size >= MCP_WAITING_SIZE;
+}
+
+size_t mcp_calls_poll(const struct mcp_peer *p, struct pollfd *fds)
 {
     size_t count = 0;
-    for (const struct mcp_call *c = s->calls; c; c = c->next)
+    for (const struct mcp_call *c = p->calls; c; c = c->next)
         if (is_stepped(c))
-            fds[count++] = (struct pollfd){.fd = nacre_call_fd(c->call), .events = POLLIN};
+            fds[count++] = (struct pollfd){.fd = p->table->tools->fd(c->call), .events = POLLIN};
     return count;
 }
 
-int64_t mcp_calls_deadline(const struct mcp_server *s)
+int64_t mcp_calls_deadline(const struct mcp_peer *p)
 {
-    int64_t deadline = may_begin(s) ? 0 : INT64_MAX;
-    for (const struct mcp_call *c = s->calls; c; c = c->next) {
+    int64_t deadline = may_begin(p) ? 0 : INT64_MAX;
+    for (const struct mcp_call *c = p->calls; c; c = c->next) {
         if (is_stepped(c))
             deadline = MIN(deadline, c->step_ns);
         if (awaits_answer(c))
@@ -286,31 +314,31 @@ int64_t mcp_calls_deadline(const struct mcp_server *s)
     return deadline;
 }
 
-void mcp_calls_step(struct mcp_server *s, const struct pollfd *fds, size_t count)
+void mcp_calls_step(struct mcp_peer *p, const struct pollfd *fds, size_t count)
 {
-    struct mcp_call **at = &s->calls;
+    struct mcp_call **at = &p->calls;
     int64_t now = clock_mono_ns();
-    for (size_t i = 0; *at && !s->ended;) {
+    for (size_t i = 0; *at && !p->ended;) {
         struct mcp_call *c = *at;
         bool stepped = is_stepped(c);
         bool ready = stepped && i < count && fds[i].revents != 0;
         i += stepped;
         if (awaits_answer(c) && c->progress_ns <= now)
-            tell_progress(s, c);
-        if (stepped && (ready || c->step_ns <= now) && !mcp_is_paused(s))
-            at = step_at(s, at);
-        else if (is_delivered(s, c))
-            remove_call(s, at);
+            tell_progress(p, c);
+        if (stepped && (ready || c->step_ns <= now) && !p->paused)
+            at = step_at(p, at);
+        else if (is_delivered(p, c))
+            remove_call(p, at);
         else
             at = &c->next;
     }
-    begin_queued(s);
+    begin_queued(p);
 }
 
-void mcp_calls_end(struct mcp_server *s)
+void mcp_calls_end(struct mcp_peer *p)
 {
-    while (s->calls)
-        remove_call(s, &s->calls);
+    while (p->calls)
+        remove_call(p, &p->calls);
 }
 
 /* -- Methods ---------------------------------------------------------------------------------- */
@@ -321,7 +349,7 @@ void mcp_list_tools(const struct mcp_request *q)
     if (cursor && *cursor)
         mcp_fail_params(q, "there is no page with this cursor");
     else
-        mcp_reply_cacheable(q, json_pack("{s:o}", "tools", tool_list(q->server->session)),
+        mcp_reply_cacheable(q, json_pack("{s:o}", "tools", q->peer->table->tools->list(q->peer)),
                             TOOLS_TTL_MS, true);
 }
 
@@ -334,7 +362,8 @@ static struct mcp_call *make_call(const struct mcp_request *q, const char *tool,
     *c = (struct mcp_call){.state = CALL_QUEUED,
                            .tool = strdup(tool),
                            .arguments = json_incref(arguments),
-                           .size = q->server->line_size,
+                           .size = q->peer->line_size,
+                           .stream = q->stream,
                            .id = json_deep_copy(q->id),
                            .token = json_incref(token),
                            .modern = q->modern,
@@ -345,19 +374,19 @@ static struct mcp_call *make_call(const struct mcp_request *q, const char *tool,
                            .progress_ns = token ? clock_deadline(PROGRESS_FIRST_MS) : INT64_MAX};
     if (c->tool && c->id)
         return c;
-    call_free(c);
+    call_free(q->peer, c);
     return NULL;
 }
 
-static void queue_call(struct mcp_server *s, struct mcp_call *c)
+static void queue_call(struct mcp_peer *p, struct mcp_call *c)
 {
-    struct mcp_call **at = &s->calls;
+    struct mcp_call **at = &p->calls;
     while (*at)
         at = &(*at)->next;
     *at = c;
-    s->waiting++;
-    s->waiting_size += c->size;
-    begin_queued(s);
+    p->waiting++;
+    p->waiting_size += c->size;
+    begin_queued(p);
 }
 
 void mcp_call_tool(const struct mcp_request *q)
@@ -376,7 +405,7 @@ void mcp_call_tool(const struct mcp_request *q)
     else {
         struct mcp_call *c = make_call(q, tool, arguments, token);
         if (c)
-            queue_call(q->server, c);
+            queue_call(q->peer, c);
         else
             mcp_fail(q, RPC_INTERNAL, "out of memory");
     }

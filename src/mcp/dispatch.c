@@ -4,89 +4,85 @@
 #include <string.h>
 
 #include "base/defs.h"
-#include "mcp/server.h"
+#include "mcp/peer.h"
 #include "text/brief.h"
 
 #define LOGGED_MAX 2000 /* bytes of a message that the log shows */
 
-enum { LEGACY = 1, MODERN = 2, BOTH = LEGACY | MODERN };
-
-static const struct method {
-    const char *name;
-    int eras;
-    void (*answer)(const struct mcp_request *q);
-} methods[] = {
-    {"tools/call", BOTH, mcp_call_tool},
-    {"tools/list", BOTH, mcp_list_tools},
-    {"initialize", LEGACY, mcp_initialize},
-    {"server/discover", MODERN, mcp_discover},
-    {"ping", LEGACY, mcp_ping},
-    {"logging/setLevel", LEGACY, mcp_set_level},
-    {"resources/list", BOTH, mcp_list_resources},
-    {"resources/templates/list", BOTH, mcp_list_templates},
-    {"resources/read", BOTH, mcp_read_resource},
-    {"resources/subscribe", LEGACY, mcp_subscribe},
-    {"resources/unsubscribe", LEGACY, mcp_unsubscribe},
-    {"subscriptions/listen", MODERN, mcp_listen},
-    {"completion/complete", BOTH, mcp_complete},
+/* Those that every server has; a table may bring more. */
+static const struct mcp_method methods[] = {
+    {"tools/call", MCP_BOTH_ERAS, mcp_call_tool},
+    {"tools/list", MCP_BOTH_ERAS, mcp_list_tools},
+    {"initialize", MCP_LEGACY_ONLY, mcp_initialize},
+    {"server/discover", MCP_MODERN_ONLY, mcp_discover},
+    {"ping", MCP_LEGACY_ONLY, mcp_ping},
+    {"logging/setLevel", MCP_LEGACY_ONLY, mcp_set_level},
+    {0},
 };
 
 /* -- Answers ---------------------------------------------------------------------------------- */
 
-static void log_line(const struct mcp_server *s, char direction, const char *line, size_t size)
+static void log_line(const struct mcp_peer *p, char direction, const char *line, size_t size)
 {
     struct buf text cleanup_buf = BUF_UP_TO(4 * (size_t)LOGGED_MAX);
-    if (s->log && brief_inline(&text, line, MIN(size, (size_t)LOGGED_MAX)) == 0)
+    if (p->log && brief_inline(&text, line, MIN(size, (size_t)LOGGED_MAX)) == 0)
         fprintf(stderr, "nacre mcp: %c %s%s\n", direction, text.data ? text.data : "",
                 size > LOGGED_MAX ? "..." : "");
 }
 
-void mcp_send(struct mcp_server *s, struct buf *line)
+void mcp_send(struct mcp_peer *p, struct mcp_stream *stream, struct buf *line, enum mcp_sort sort,
+              uint64_t *ret_ticket)
 {
-    log_line(s, '>', line->data, line->len);
-    if (rpc_writer_send(&s->writer, line, NULL) < 0)
-        s->ended = true;
+    log_line(p, '>', line->data, line->len);
+    if (stream)
+        stream->ops->send(stream, line, sort, ret_ticket);
 }
 
 static int compose_error(const struct mcp_request *q, struct buf *line, int code, const char *text,
                          const json_t *data)
 {
     *line = BUF_UP_TO(RPC_MESSAGE_MAX);
-    return !q->id && q->server->omits_ids ? rpc_append_error_without_id(line, code, text)
-                                          : rpc_append_error(line, q->id, code, text, data);
+    return !q->id && q->peer->omits_ids ? rpc_append_error_without_id(line, code, text)
+                                        : rpc_append_error(line, q->id, code, text, data);
 }
 
-int mcp_answer(const struct mcp_request *q, struct buf *line)
+int mcp_answer(const struct mcp_request *q, struct buf *line, enum mcp_sort sort,
+               uint64_t *ret_ticket)
 {
-    struct mcp_server *s = q->server;
+    struct mcp_peer *p = q->peer;
     int r = 0;
     if (!q->batch) {
-        mcp_send(s, line);
+        mcp_send(p, q->stream, line, sort, ret_ticket);
         return 0;
     }
-    if (!mcp_batch_has_room(s, line->len)) {
+    if (!mcp_batch_has_room(p, line->len)) {
         buf_done(line);
         r = compose_error(q, line, RPC_INTERNAL,
                           "the answers of the batch are too large together; ask one by one", NULL);
-        s->ended = s->ended || r < 0;
+        p->ended = p->ended || r < 0;
         r = -E2BIG;
     }
-    mcp_batch_answer(s, q->batch, q->slot, line);
+    mcp_batch_answer(p, q->batch, q->slot, line);
     return r;
 }
 
-json_t *mcp_server_info(void)
+json_t *mcp_server_info(const struct mcp_peer *p)
 {
-    return json_pack("{s:s, s:s, s:s}", "name", "nacre", "title", "nacre shells", "version",
-                     nacre_version());
+    return json_pack("{s:s, s:s, s:o}", "name", p->table->name, "title", p->table->title, "version",
+                     p->table->version());
 }
 
-static void answer_with_error(const struct mcp_request *q, int code, const char *text,
-                              const json_t *data)
+static void answer_with_error(const struct mcp_request *q, enum mcp_sort sort, int code,
+                              const char *text, const json_t *data)
 {
     struct buf line cleanup_buf;
     if (compose_error(q, &line, code, text, data) == 0)
-        mcp_answer(q, &line);
+        mcp_answer(q, &line, sort, NULL);
+}
+
+void mcp_refuse(const struct mcp_request *q, int code, const char *text, const json_t *data)
+{
+    answer_with_error(q, MCP_REFUSED, code, text, data);
 }
 
 void mcp_fail(const struct mcp_request *q, int code, const char *fmt, ...)
@@ -96,27 +92,29 @@ void mcp_fail(const struct mcp_request *q, int code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    answer_with_error(q, code, text, NULL);
+    answer_with_error(q, code == RPC_NO_METHOD ? MCP_UNKNOWN : MCP_RESULT, code, text, NULL);
 }
 
 /* Every modern result says that it is one, and whose. */
-static void dress_modern(json_t *value)
+static void dress_modern(const struct mcp_peer *p, json_t *value)
 {
-    json_object_set_new(value, "resultType", json_string("complete"));
+    if (!json_object_get(value, "resultType"))
+        json_object_set_new(value, "resultType", json_string("complete"));
     if (!json_object_get(value, "_meta"))
         json_object_set_new(value, "_meta", json_object());
-    json_object_set_new(json_object_get(value, "_meta"), MCP_META "serverInfo", mcp_server_info());
+    json_object_set_new(json_object_get(value, "_meta"), MCP_META "serverInfo", mcp_server_info(p));
 }
 
-int mcp_reply_or(const struct mcp_request *q, json_t *value, const char *otherwise)
+int mcp_reply_or(const struct mcp_request *q, json_t *value, const char *otherwise,
+                 uint64_t *ret_ticket)
 {
     struct buf line cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
     int r = -ENOMEM;
     if (q->modern && value)
-        dress_modern(value);
+        dress_modern(q->peer, value);
     if (value && rpc_begin_result(&line, q->id) == 0 && rpc_append_json(&line, value) == 0 &&
         buf_str(&line, "}") == 0)
-        r = mcp_answer(q, &line);
+        r = mcp_answer(q, &line, MCP_RESULT, ret_ticket);
     else
         mcp_fail(q, RPC_INTERNAL, "%s", otherwise);
     json_decref(value);
@@ -125,7 +123,7 @@ int mcp_reply_or(const struct mcp_request *q, json_t *value, const char *otherwi
 
 int mcp_reply(const struct mcp_request *q, json_t *value)
 {
-    return mcp_reply_or(q, value, "out of memory");
+    return mcp_reply_or(q, value, "out of memory", NULL);
 }
 
 void mcp_reply_cacheable(const struct mcp_request *q, json_t *value, int ttl_ms, bool is_public)
@@ -137,11 +135,11 @@ void mcp_reply_cacheable(const struct mcp_request *q, json_t *value, int ttl_ms,
     mcp_reply(q, value);
 }
 
-void mcp_notify(struct mcp_server *s, const char *method, json_t *params)
+void mcp_notify(struct mcp_peer *p, struct mcp_stream *stream, const char *method, json_t *params)
 {
     struct buf line cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
     if (params && rpc_append_notification(&line, method, params) == 0)
-        mcp_send(s, &line);
+        mcp_send(p, stream, &line, MCP_NOTE, NULL);
     json_decref(params);
 }
 
@@ -166,7 +164,12 @@ const char *mcp_require(const struct mcp_request *q, const char *name)
 static void refuse_version(const struct mcp_request *q, const char *requested)
 {
     json_auto_t *data = json_pack("{s:[s], s:s}", "supported", MCP_MODERN, "requested", requested);
-    answer_with_error(q, MCP_BAD_VERSION, "Unsupported protocol version", data);
+    mcp_refuse(q, MCP_BAD_VERSION, "Unsupported protocol version", data);
+}
+
+static void refuse_meta(const struct mcp_request *q, const char *text)
+{
+    mcp_refuse(q, RPC_INVALID_PARAMS, text, NULL);
 }
 
 /* What a modern request says of itself. A client that speaks so knows errors without an id. */
@@ -176,16 +179,16 @@ static bool read_modern(struct mcp_request *q, const json_t *meta)
     const json_t *level = json_object_get(meta, MCP_META "logLevel");
     mcp_note_client(q, json_object_get(meta, MCP_META "clientInfo"));
     if (!version)
-        mcp_fail_params(q, "_meta must have the string " MCP_META "protocolVersion");
+        refuse_meta(q, "_meta must have the string " MCP_META "protocolVersion");
     else if (strcmp(version, MCP_MODERN) != 0)
         refuse_version(q, version);
     else if (!json_is_object(json_object_get(meta, MCP_META "clientCapabilities")))
-        mcp_fail_params(q, "_meta must have the object " MCP_META "clientCapabilities");
+        refuse_meta(q, "_meta must have the object " MCP_META "clientCapabilities");
     else if (level && mcp_level_find(rpc_text(level)) == LOG_LEVELS)
-        mcp_fail_params(q, MCP_META "logLevel must be one of " MCP_LEVELS);
+        refuse_meta(q, MCP_META "logLevel must be one of " MCP_LEVELS);
     else {
         q->logs = level && mcp_level_find(rpc_text(level)) <= LOG_INFO;
-        q->server->omits_ids = true;
+        q->peer->omits_ids = true;
         return true;
     }
     return false;
@@ -196,7 +199,7 @@ static bool find_era(struct mcp_request *q)
 {
     const json_t *meta = json_object_get(q->params, "_meta");
     if (meta && !json_is_object(meta)) {
-        mcp_fail_params(q, "_meta must be an object");
+        refuse_meta(q, "_meta must be an object");
         return false;
     }
     q->modern = json_object_get(meta, MCP_META "protocolVersion") ||
@@ -211,30 +214,43 @@ static bool find_era(struct mcp_request *q)
 
 /* -- Messages --------------------------------------------------------------------------------- */
 
-static const struct method *find_method(const char *name)
+static const struct mcp_method *find_among(const struct mcp_method *m, const char *name)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
-        if (strcmp(methods[i].name, name) == 0)
-            return &methods[i];
-    return NULL;
+    while (m->name && strcmp(m->name, name) != 0)
+        m++;
+    return m->name ? m : NULL;
 }
 
-static bool is_under_way(const struct mcp_server *s, const json_t *id)
+static const struct mcp_method *find_method(const struct mcp_peer *p, const char *name)
 {
-    return mcp_call_exists(s, id) || mcp_listen_exists(s, id) ||
-           (s->batches && mcp_batch_has(s, id));
+    const struct mcp_method *method = find_among(methods, name);
+    return method ? method : find_among(p->table->methods, name);
+}
+
+bool mcp_is_same(const struct mcp_stream *a, const json_t *id_a, const struct mcp_stream *b,
+                 const json_t *id_b)
+{
+    bool apart = a != b && (!a || !b || a->own_ids || b->own_ids);
+    return !apart && json_equal(id_a, id_b);
+}
+
+static bool is_under_way(const struct mcp_request *q)
+{
+    return mcp_call_exists(q->peer, q->stream, q->id) ||
+           mcp_listen_exists(q->peer, q->stream, q->id) ||
+           (q->peer->batches && mcp_batch_has(q->peer, q->id));
 }
 
 static void answer_request(struct mcp_request *q, const json_t *params)
 {
-    const struct method *method = find_method(q->method);
+    const struct mcp_method *method = find_method(q->peer, q->method);
     if (json_is_array(params))
         mcp_fail_params(q, "params must be an object");
     else if (!find_era(q))
         return;
-    else if (!method || (q->modern && !(method->eras & MODERN)))
+    else if (!method || (q->modern && !(method->eras & MCP_MODERN_ONLY)))
         mcp_fail(q, RPC_NO_METHOD, "Method not found: %.100s", q->method);
-    else if (!q->modern && !(method->eras & LEGACY))
+    else if (!q->modern && !(method->eras & MCP_LEGACY_ONLY))
         mcp_fail_params(q, "_meta must have the string " MCP_META "protocolVersion");
     else if (q->batch && method->answer == mcp_initialize)
         mcp_fail(q, RPC_INVALID_REQUEST, "Invalid Request: initialize cannot be in a batch");
@@ -245,49 +261,63 @@ static void answer_request(struct mcp_request *q, const json_t *params)
 }
 
 /* Notifications have no answer, whatever they say. */
-static void hear_notification(struct mcp_server *s, const struct rpc_message *m)
+static void hear_notification(struct mcp_peer *p, const struct mcp_stream *stream,
+                              const struct rpc_message *m)
 {
     const json_t *id = json_object_get(m->params, "requestId");
     if (strcmp(m->method, "notifications/cancelled") != 0 || !id)
         return;
-    mcp_batch_cancel(s, id);
-    mcp_cancel_call(s, id);
-    mcp_cancel_listen(s, id);
+    mcp_batch_cancel(p, id);
+    mcp_cancel_call(p, stream, id);
+    mcp_cancel_listen(p, stream, id);
 }
 
-void mcp_take_message(struct mcp_server *s, json_t *value, struct mcp_batch *b, size_t index)
+void mcp_take_message(struct mcp_peer *p, struct mcp_stream *stream, json_t *value,
+                      struct mcp_batch *b, size_t index)
 {
     struct rpc_message m;
     struct rpc_fault fault;
     bool sound = rpc_read(value, &m, &fault) == 0;
-    struct mcp_request q = {
-        .server = s, .method = m.method, .id = m.id, .params = m.params, .batch = b, .slot = index};
+    struct mcp_request q = {.peer = p,
+                            .stream = stream,
+                            .method = m.method,
+                            .id = m.id,
+                            .params = m.params,
+                            .batch = b,
+                            .slot = index};
     if (sound && m.kind == RPC_NOTIFICATION)
-        hear_notification(s, &m);
+        hear_notification(p, stream, &m);
     if (sound && m.kind != RPC_REQUEST)
         return;
-    bool twice = sound && is_under_way(s, m.id);
+    bool twice = sound && is_under_way(&q);
     if (b)
         mcp_batch_open(b, index, twice ? NULL : m.id);
     if (!sound)
-        mcp_fail(&q, fault.code, "%s", fault.text);
+        mcp_refuse(&q, fault.code, fault.text, NULL);
     else if (twice)
-        mcp_fail(&q, RPC_INVALID_REQUEST, "Invalid Request: a request of this id is under way");
+        mcp_refuse(&q, RPC_INVALID_REQUEST, "Invalid Request: a request of this id is under way",
+                   NULL);
     else
         answer_request(&q, m.params);
 }
 
-void mcp_take_line(struct mcp_server *s, const char *line, size_t size)
+void mcp_take_value(struct mcp_peer *p, struct mcp_stream *stream, json_t *value, size_t size)
+{
+    p->line_size = size;
+    if (json_is_array(value))
+        mcp_take_batch(p, stream, value);
+    else
+        mcp_take_message(p, stream, value, NULL, 0);
+}
+
+void mcp_take_line(struct mcp_peer *p, struct mcp_stream *stream, const char *line, size_t size)
 {
     struct rpc_fault fault;
-    log_line(s, '<', line, size);
-    s->line_size = size;
-    struct mcp_request q = {.server = s};
+    struct mcp_request q = {.peer = p, .stream = stream};
+    log_line(p, '<', line, size);
     json_auto_t *value = rpc_decode(line, size, &fault);
-    if (!value)
-        mcp_fail(&q, fault.code, "%s", fault.text);
-    else if (json_is_array(value))
-        mcp_take_batch(s, value);
+    if (value)
+        mcp_take_value(p, stream, value, size);
     else
-        mcp_take_message(s, value, NULL, 0);
+        mcp_refuse(&q, fault.code, fault.text, NULL);
 }

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/defs.h"
-#include "mcp/server.h"
+#include "mcp/peer.h"
 
 #define DISCOVER_TTL_MS 3600000
 #define CLIENT_NAME_MAX 64
@@ -32,23 +32,11 @@ enum log_level mcp_level_find(const char *name)
 /* Who works here, for people who list sessions. In the modern era each request may say it. */
 void mcp_note_client(const struct mcp_request *q, const json_t *info)
 {
-    struct mcp_server *s = q->server;
+    struct mcp_peer *p = q->peer;
     const char *name = json_string_value(json_object_get(info, "name"));
-    if (s->knows_client || !name || !*name || strlen(name) > CLIENT_NAME_MAX)
+    if (p->knows_client || !name || !*name || strlen(name) > CLIENT_NAME_MAX)
         return;
-    s->knows_client = nacre_session_set_client(s->session, name, NULL) >= 0;
-}
-
-static json_t *make_capabilities(void)
-{
-    return json_pack("{s:{}, s:{s:b}, s:{}, s:{}}", "tools", "resources", "subscribe", 1,
-                     "completions", "logging");
-}
-
-static json_t *make_instructions(const struct mcp_request *q)
-{
-    cleanup_free char *text = NULL;
-    return nacre_instructions(q->server->session, &text, NULL) < 0 ? NULL : json_string(text);
+    p->knows_client = nacre_session_set_client(p->session, name, NULL) >= 0;
 }
 
 static const char *negotiate(const char *wanted)
@@ -61,26 +49,28 @@ static const char *negotiate(const char *wanted)
 
 void mcp_initialize(const struct mcp_request *q)
 {
-    struct mcp_server *s = q->server;
+    struct mcp_peer *p = q->peer;
     const char *wanted = mcp_require(q, "protocolVersion");
     if (!wanted)
         return;
     const char *version = negotiate(wanted);
-    s->initialized = true;
+    p->initialized = true;
     mcp_note_client(q, json_object_get(q->params, "clientInfo"));
-    s->takes_batches = strcmp(version, batch_version) == 0;
-    s->omits_ids = strcmp(version, idless_version) == 0;
+    p->version = version;
+    p->takes_batches = strcmp(version, batch_version) == 0;
+    p->omits_ids = strcmp(version, idless_version) == 0;
     mcp_reply(q, json_pack("{s:s, s:o, s:o, s:o*}", "protocolVersion", version, "capabilities",
-                           make_capabilities(), "serverInfo", mcp_server_info(), "instructions",
-                           make_instructions(q)));
+                           p->table->capabilities(), "serverInfo", mcp_server_info(p),
+                           "instructions", p->table->instructions(p)));
 }
 
 void mcp_discover(const struct mcp_request *q)
 {
+    const struct mcp_peer *p = q->peer;
     mcp_reply_cacheable(q,
                         json_pack("{s:[s], s:o, s:o*}", "supportedVersions", MCP_MODERN,
-                                  "capabilities", make_capabilities(), "instructions",
-                                  make_instructions(q)),
+                                  "capabilities", p->table->capabilities(), "instructions",
+                                  p->table->instructions(p)),
                         DISCOVER_TTL_MS, true);
 }
 
@@ -96,6 +86,6 @@ void mcp_set_level(const struct mcp_request *q)
         mcp_fail_params(q, "level must be one of " MCP_LEVELS);
         return;
     }
-    q->server->level = level;
+    q->peer->level = level;
     mcp_reply(q, json_object());
 }

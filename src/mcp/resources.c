@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/number.h"
-#include "mcp/server.h"
+#include "mcp/peer.h"
 #include "text/brief.h"
 #include "text/utf8.h"
 
@@ -80,7 +80,7 @@ void mcp_list_resources(const struct mcp_request *q)
         return;
     }
     page.resources = json_array();
-    int r = nacre_list(q->server->session, &options, add_run, &page, &err);
+    int r = nacre_list(q->peer->session, &options, add_run, &page, &err);
     if (r < 0) {
         json_decref(page.resources);
         mcp_fail(q, RPC_INTERNAL, "%s", err.msg);
@@ -118,7 +118,7 @@ void mcp_list_templates(const struct mcp_request *q)
 
 /* -- Reading ---------------------------------------------------------------------------------- */
 
-int mcp_find_resource(struct mcp_server *s, const char *uri, nacre_id *ret_id,
+int mcp_find_resource(const struct mcp_peer *p, const char *uri, nacre_id *ret_id,
                       enum resource_kind *ret_kind, nacre_error *reterr)
 {
     char id[NACRE_ID_DIGITS + 1];
@@ -129,7 +129,7 @@ int mcp_find_resource(struct mcp_server *s, const char *uri, nacre_id *ret_id,
         if (rest[length] == '/' && strcmp(rest + length + 1, kinds[i].name) == 0) {
             snprintf(id, sizeof id, "%.*s", (int)length, rest);
             *ret_kind = (enum resource_kind)i;
-            return nacre_find(s->session, id, ret_id, reterr);
+            return nacre_find(p->session, id, ret_id, reterr);
         }
     return err_set(reterr, NACRE_ENOTFOUND,
                    "there is no such resource; they are called " PREFIX "ID/summary and " PREFIX
@@ -182,7 +182,7 @@ static void fail_resource(const struct mcp_request *q, const nacre_error *err)
 
 void mcp_read_resource(const struct mcp_request *q)
 {
-    nacre_session *session = q->server->session;
+    nacre_session *session = q->peer->session;
     nacre_error err = NACRE_ERROR_INIT;
     const char *uri = mcp_require(q, "uri");
     enum resource_kind kind;
@@ -191,7 +191,7 @@ void mcp_read_resource(const struct mcp_request *q)
     struct buf line cleanup_buf = BUF_UP_TO(RPC_MESSAGE_MAX);
     if (!uri)
         return;
-    int r = mcp_find_resource(q->server, uri, &id, &kind, &err);
+    int r = mcp_find_resource(q->peer, uri, &id, &kind, &err);
     if (r == 0)
         r = kind == RESOURCE_LOG ? copy_log(session, &id, &text, &err)
                                  : copy_summary(session, &id, &text, &err);
@@ -200,7 +200,7 @@ void mcp_read_resource(const struct mcp_request *q)
     else if (!append_contents(&line, q, uri, &text))
         mcp_fail(q, RPC_INTERNAL, "out of memory");
     else
-        mcp_answer(q, &line);
+        mcp_answer(q, &line, MCP_RESULT, NULL);
 }
 
 /* -- Completion of ids ------------------------------------------------------------------------ */
@@ -222,12 +222,15 @@ static int add_matching_id(const nacre_listed *listed, void *userdata)
     return 0;
 }
 
-/* Whether what is to be completed is the id in one of our templates. */
-static bool is_our_template(const struct mcp_request *q)
+/* Whether what is to be completed is the id in one of our templates, or of a prompt. */
+static bool is_of_ours(const struct mcp_request *q)
 {
     const json_t *ref = json_object_get(q->params, "ref");
     const char *type = rpc_text(json_object_get(ref, "type"));
     const char *uri = rpc_text(json_object_get(ref, "uri"));
+    const char *name = rpc_text(json_object_get(ref, "name"));
+    if (type && strcmp(type, "ref/prompt") == 0)
+        return name && mcp_prompt_exists(name);
     return type && strcmp(type, "ref/resource") == 0 && uri &&
            strncmp(uri, PREFIX, strlen(PREFIX)) == 0;
 }
@@ -243,13 +246,14 @@ void mcp_complete(const struct mcp_request *q)
         mcp_fail_params(q, "argument must be an object with the strings name and value");
         return;
     }
-    if (!is_our_template(q)) {
-        mcp_fail_params(q, "ref must be of type ref/resource, with the uri of a template");
+    if (!is_of_ours(q)) {
+        mcp_fail_params(q, "ref must be of type ref/resource, with the uri of a template, or of "
+                           "type ref/prompt, with the name of a prompt");
         return;
     }
     completion.values = json_array();
     if (strcmp(name, "id") == 0 &&
-        nacre_list(q->server->session, &options, add_matching_id, &completion, &err) < 0) {
+        nacre_list(q->peer->session, &options, add_matching_id, &completion, &err) < 0) {
         json_decref(completion.values);
         mcp_fail(q, RPC_INTERNAL, "%s", err.msg);
         return;

@@ -201,7 +201,7 @@ def names_wrong_parameters(serve):
                    {"name": "bash", "arguments": {}, "_meta": {"progressToken": []}},
                    {"name": "bash", "arguments": {}, "_meta": 1}):
         assert s.refused("tools/call", params) == -32602, params
-    for method in ("prompts/list", "tasks/list", "", "tools", "tools/call "):
+    for method in ("prompts/set", "tasks/list", "", "tools", "tools/call "):
         assert s.refused(method) == -32601, method
     assert s.refused("logging/setLevel", {"level": "loud"}) == -32602
 
@@ -744,6 +744,33 @@ def ids_are_completed(serve):
         assert s.refused("completion/complete", params) == -32602, params
 
 
+def prompts_know_the_shells(serve):
+    s = serve()
+
+    def prompt(name, modern=False, **arguments):
+        result = s.ask("prompts/get", {"name": name, "arguments": arguments}, modern)
+        message, = result["messages"]
+        assert message["role"] == "user" and message["content"]["type"] == "text"
+        return message["content"]["text"]
+
+    assert [p["name"] for p in s.ask("prompts/list")["prompts"]] == ["running", "failure"]
+    assert s.ask("prompts/list", modern=True)["ttlMs"] > 0
+    holds(prompt("running"), "(none)")
+    holds(prompt("failure"), "No background shell")
+    bad = s.start("echo because of the moon >&2; exit 3")
+    good = s.start("echo fine")
+    s.await_end(bad, good)
+    holds(prompt("running", modern=True), bad[:8], "exited(3)", good[:8])
+    holds(prompt("failure"), bad[:8], "because of the moon", "Exit code: 3")
+    holds(prompt("failure", id=good[:8]), good[:8], "fine")
+    for params in ({}, {"name": "no such"}, {"name": "failure", "arguments": {"id": "ffffffff"}},
+                   {"name": "failure", "arguments": {"id": "%s"}}):
+        assert s.refused("prompts/get", params) == -32602, params
+    ref = {"type": "ref/prompt", "name": "failure"}
+    found = s.ask("completion/complete", {"ref": ref, "argument": {"name": "id", "value": bad[:4]}})
+    assert bad in found["completion"]["values"]
+
+
 # -- Life ------------------------------------------------------------------------------------------
 
 def ends_with_everything(serve):
@@ -839,6 +866,7 @@ CASES = [
     an_answer_half_written_is_not_delivered, an_answer_in_the_queue_is_taken_back,
     tells_people_and_hosts, an_end_that_was_shown_is_an_update, tells_people_of_each_end_once,
     runs_are_resources, logs_are_read_up_to_a_mib, resources_come_in_pages, ids_are_completed,
+    prompts_know_the_shells,
     ends_with_everything, dies_with_everything, two_servers_share_a_home,
     says_nothing_but_messages, prints_how_clients_are_configured,
 ]

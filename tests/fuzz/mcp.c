@@ -21,10 +21,13 @@
 #include "backend/op.h"
 #include "base/defs.h"
 #include "base/err.h"
-#include "mcp/server.h"
+#include "mcp/peer.h"
+#include "rpc/rpc_lines.h"
 
 #define SHELLS_MAX 64
 #define STEPS      4 /* until a call is over whose shell has ended */
+#define QUEUE_MAX  ((size_t)96 << 20)
+#define PAUSE      ((size_t)1 << 20)
 
 /* -- Shells ----------------------------------------------------------------------------------- */
 
@@ -201,13 +204,43 @@ static void close_session(nacre_session *session)
 /* -- The client ------------------------------------------------------------------------------- */
 
 struct client {
-    struct mcp_server server;
+    struct mcp_stream stream; /* first, so that a stream is its client */
+    struct mcp_peer peer;
+    struct rpc_writer writer;
     int pipe[2];
     bool reads;
     bool batches; /* were spoken once */
     struct buf in;
     json_t *asked; /* how often each id was asked with and not answered yet */
 };
+
+static void note_queue(struct client *c)
+{
+    c->peer.paused = c->writer.queued > PAUSE;
+}
+
+static int send_line(struct mcp_stream *stream, struct buf *message, enum mcp_sort sort UNUSED,
+                     uint64_t *ret_ticket)
+{
+    struct client *c = (struct client *)stream;
+    int r = rpc_writer_send(&c->writer, message, ret_ticket);
+    c->peer.ended = c->peer.ended || r < 0;
+    note_queue(c);
+    return r;
+}
+
+static int has_left(const struct mcp_stream *stream, uint64_t ticket)
+{
+    return rpc_writer_has_left(&((const struct client *)stream)->writer, ticket);
+}
+
+static bool drop(struct mcp_stream *stream, uint64_t ticket)
+{
+    struct client *c = (struct client *)stream;
+    bool dropped = rpc_writer_drop(&c->writer, ticket);
+    note_queue(c);
+    return dropped;
+}
 
 static char *key_of(const json_t *id)
 {
@@ -229,7 +262,7 @@ static void count(struct client *c, const json_t *id, int by)
 static bool has_unread(const struct client *c)
 {
     struct pollfd out = {.fd = c->pipe[0], .events = POLLIN};
-    return c->server.batches || c->server.writer.queued > 0 || poll(&out, 1, 0) > 0;
+    return c->peer.batches || c->writer.queued > 0 || poll(&out, 1, 0) > 0;
 }
 
 /* What was cancelled is not answered any more. */
@@ -295,8 +328,7 @@ static void read_answers(struct client *c)
 {
     char piece[65536];
     ssize_t n;
-    while (rpc_writer_flush(&c->server.writer) == 0 &&
-           (n = read(c->pipe[0], piece, sizeof piece)) > 0)
+    while (rpc_writer_flush(&c->writer) == 0 && (n = read(c->pipe[0], piece, sizeof piece)) > 0)
         MUST(buf_append(&c->in, piece, (size_t)n) == 0);
     const char *end;
     size_t done = 0;
@@ -312,17 +344,15 @@ static void read_answers(struct client *c)
 
 static void step(struct client *c)
 {
-    struct mcp_server *s = &c->server;
-    struct pollfd fds[MCP_CALLS_MAX];
-    if (mcp_is_paused(s))
+    struct pollfd fds[MCP_POLL_MAX];
+    note_queue(c);
+    if (c->peer.paused)
         return;
-    size_t open = mcp_calls_poll(s, fds);
-    for (size_t i = 0; i < open; i++)
-        fds[i].revents = POLLIN;
-    if (mcp_events_fd(s) >= 0)
-        mcp_events_step(s);
-    mcp_calls_step(s, fds, open);
-    MUST(mcp_calls_poll(s, fds) > 0 || !s->batches);
+    size_t count = mcp_peer_poll(&c->peer, fds);
+    for (size_t i = 0; i < count; i++)
+        fds[i].revents = fds[i].fd >= 0 || i > 0 ? POLLIN : 0;
+    mcp_peer_step(&c->peer, fds, count);
+    MUST(mcp_peer_poll(&c->peer, fds) > 1 || !c->peer.batches);
 }
 
 static void take_line(struct client *c, const char *line, size_t size)
@@ -333,13 +363,13 @@ static void take_line(struct client *c, const char *line, size_t size)
         c->reads = !c->reads;
     } else if (size == 1 && *line == '.') {
         step(c);
-    } else if (size > 0 && !mcp_is_paused(&c->server)) {
+    } else if (size > 0 && !c->peer.paused) {
         /* An answer that has left already comes, whatever is cancelled; so does one in a batch, to
          * another request of the same id. */
         bool may_come = has_unread(c);
         note(c, line, size);
-        mcp_take_line(&c->server, line, size);
-        c->batches = c->batches || c->server.takes_batches;
+        mcp_take_line(&c->peer, &c->stream, line, size);
+        c->batches = c->batches || c->peer.takes_batches;
         if (!may_come)
             note_after(c, line, size);
     }
@@ -350,42 +380,39 @@ static void take_line(struct client *c, const char *line, size_t size)
 /* Everything ends, and is answered. */
 static void finish(struct client *c)
 {
-    struct mcp_server *s = &c->server;
+    struct mcp_peer *p = &c->peer;
     for (int i = 0; i < host.count; i++)
         end_oldest();
     for (int i = 0; i < STEPS; i++) {
         read_answers(c);
         step(c);
     }
-    mcp_listeners_end(s);
+    mcp_listeners_end(p);
     read_answers(c);
-    mcp_calls_end(s);
-    mcp_batches_end(s);
-    mcp_events_end(s);
-    MUST(!s->calls && !s->batches && s->held == 0);
+    close_session(mcp_peer_end(p));
+    MUST(!p->calls && !p->batches && p->held == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct client c = {.server = {.level = LOG_INFO, .bell = -EBADF, .signals = -EBADF},
-                       .reads = true,
-                       .asked = json_object()};
+    static const struct mcp_stream_ops ops = {send_line, has_left, drop};
+    struct client c = {.stream = {.ops = &ops}, .reads = true, .asked = json_object()};
     const char *at = (const char *)data;
-    c.in = BUF_UP_TO(MCP_QUEUE_MAX + ((size_t)1 << 20));
+    c.in = BUF_UP_TO(QUEUE_MAX + ((size_t)1 << 20));
     MUST(pipe2(c.pipe, O_CLOEXEC) == 0 && fcntl(c.pipe[0], F_SETFL, O_NONBLOCK) == 0);
-    c.server.session = open_session();
-    rpc_writer_init(&c.server.writer, c.pipe[1], MCP_QUEUE_MAX);
-    while (size > 0 && !c.server.ended) {
+    mcp_peer_init(&c.peer, &mcp_shells, open_session());
+    c.peer.main = &c.stream;
+    rpc_writer_init(&c.writer, c.pipe[1], QUEUE_MAX);
+    while (size > 0 && !c.peer.ended) {
         const char *end = memchr(at, '\n', size);
         size_t length = end ? (size_t)(end - at) : size;
         take_line(&c, at, length);
         at += length + (end != NULL);
         size -= length + (end != NULL);
     }
-    MUST(!c.server.ended);
+    MUST(!c.peer.ended);
     finish(&c);
-    close_session(c.server.session);
-    rpc_writer_done(&c.server.writer);
+    rpc_writer_done(&c.writer);
     buf_done(&c.in);
     json_decref(c.asked);
     close(c.pipe[0]);

@@ -41,7 +41,7 @@ struct catalog;
  * Opens the catalog of a home, an absolute path that was checked by home_find(). If create, the
  * file is made when it is missing, also later, and it is an error if that fails; else a home that
  * is missing or read-only is no error, and see "reads" above. busy_ms: how long a call waits for
- * other processes before NACRE_EBUSY.
+ * other processes before NACRE_EBUSY; after that none waits, until one was not in the way.
  */
 int catalog_open(const char *home, bool create, int busy_ms, struct catalog **ret_catalog,
                  nacre_error *err);

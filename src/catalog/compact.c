@@ -60,7 +60,7 @@ static int compact_op(struct catalog *c, void *arg)
     int rc = shrink ? sqlite3_exec(c->db, shrink, NULL, NULL, NULL) : 0;
     if (rc == 0)
         rc = sqlite3_wal_checkpoint_v2(c->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    sqlite3_busy_timeout(c->db, c->busy_ms);
+    sqlite3_busy_timeout(c->db, c->wait_ms);
     return rc;
 }
 

@@ -121,9 +121,22 @@ static int begin_and_end(struct catalog *c, const char *begin, db_op *op, void *
     return r;
 }
 
+/* Who was in the way for as long as anybody waits may be so for ever, stopped or out of malice: a
+ * call has no use for waiting again, and a server none at all. */
+static void note_busy(struct catalog *c, bool write, int r)
+{
+    bool busy = r > 0 && (r & 0xff) == SQLITE_BUSY;
+    if (c->in_memory || (!busy && !(write && r == 0)))
+        return;
+    c->wait_ms = busy ? 0 : c->busy_ms;
+    sqlite3_busy_timeout(c->db, c->wait_ms);
+}
+
 static int in_transaction(struct catalog *c, bool write, db_op *op, void *arg)
 {
-    return begin_and_end(c, write ? "BEGIN IMMEDIATE" : "BEGIN", op, arg);
+    int r = begin_and_end(c, write ? "BEGIN IMMEDIATE" : "BEGIN", op, arg);
+    note_busy(c, write, r);
+    return r;
 }
 
 /* Somebody else may have done it before we got the lock. */
@@ -148,7 +161,7 @@ static int open_quietly(struct catalog *c, const char *path, int flags)
     if (rc != SQLITE_OK)
         return rc;
     sqlite3_extended_result_codes(c->db, 1);
-    sqlite3_busy_timeout(c->db, c->busy_ms);
+    sqlite3_busy_timeout(c->db, c->wait_ms);
     return sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
@@ -218,7 +231,9 @@ static int open_locked(struct catalog *c, int home_fd, nacre_error *err)
         return explain_errno(c, exists, err);
     if (!exists && !c->create)
         return err_set(err, NACRE_ENOTFOUND, "there is no catalog in %.120s", c->home);
-    cleanup_close int lock = catalog_file_lock(home_fd, c->busy_ms);
+    cleanup_close int lock = catalog_file_lock(home_fd, c->wait_ms);
+    if (lock == -EAGAIN)
+        c->wait_ms = 0;
     bool as_it_is = is_read_only(lock) && exists && !c->damaged;
     if (lock < 0 && !as_it_is)
         return explain_errno(c, lock, err);
@@ -366,7 +381,7 @@ int catalog_open(const char *home, bool create, int busy_ms, struct catalog **re
         return err_set(err, NACRE_ENOMEM, "out of memory");
     memcpy(c->home, home, size);
     c->create = create;
-    c->busy_ms = busy_ms;
+    c->busy_ms = c->wait_ms = busy_ms;
     pthread_mutex_init(&c->lock, NULL);
     if (!inherited_handles()) {
         atomic_store(&opener, getpid());

@@ -19,7 +19,8 @@ struct db_cached {
 struct catalog {
     pthread_mutex_t lock; /* over all below */
     bool create;
-    int busy_ms;
+    int busy_ms; /* how long others are waited for, */
+    int wait_ms; /* and now: 0 from when that was in vain until nobody is in the way */
     sqlite3 *db; /* NULL = not open just now */
     bool in_memory;
     bool damaged;     /* what is open has to be replaced */

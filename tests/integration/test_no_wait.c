@@ -1,13 +1,15 @@
 /*
  * What says that it does not wait does not, whatever is the matter with a keeper: it was killed, it
  * was stopped, somebody else holds its lock, its socket has more visitors than it takes. Each call
- * returns at once, and the whole comes to its right end in steps.
+ * returns at once, and the whole comes to its right end in steps. Nor does it wait for who holds
+ * the catalog.
  */
 #include "features/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -450,6 +452,32 @@ TEST(starts_with_a_stopped_keeper)
 TEST(starts_with_a_dead_keeper)
 {
     start_without(SIGKILL);
+}
+
+/* -- The catalog ------------------------------------------------------------------------------ */
+
+/* A program that began to write it and does not go on: whoever meets that first waits for a moment,
+ * and from then on nobody, though every one of these calls has something to write. */
+TEST(a_catalog_that_somebody_holds)
+{
+    sqlite3 *db;
+    nacre_op *op;
+    nacre_offer *offer;
+    struct rig rig = open_rig(&stopped, true, NACRE_LIFE_SESSION);
+    nacre_id ended = start_background(rig.s, "exit 3");
+    wait_outcome(rig.s, &ended, 5000);
+    CHECK_EQ_INT(SQLITE_OK, sqlite3_open(format("%s/catalog.db", test_home()), &db));
+    CHECK_EQ_INT(SQLITE_OK, sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+    (void)nacre_offer_take(rig.s, 0, &offer, ERR);
+    for (int i = 0; i < 3; i++)
+        (void)AT_ONCE(nacre_offer_take(rig.s, 0, &offer, ERR));
+    CHECK_OK(AT_ONCE(session_kill(rig.s, &rig.id, NULL, &op, ERR)));
+    CHECK_OK(drive_op(&rig, op));
+    AT_ONCE((op->end(op), 0));
+    CHECK_EQ_INT(0, count_marked(rig.mark));
+    CHECK_EQ_INT(SQLITE_OK, sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL));
+    sqlite3_close(db);
+    close_session(rig.s);
 }
 
 /* -- Tools ------------------------------------------------------------------------------------ */

@@ -384,6 +384,39 @@ static void a_busy_catalog_is_said_and_nothing_changed(void **state)
     catalog_free(c, false);
 }
 
+/* Who holds it for ever is waited for once, not by each call: in the best of a few tries nothing at
+ * all passes. */
+static void a_catalog_that_is_held_is_waited_for_once(void **state)
+{
+    (void)state;
+    cleanup_home struct home_dir home = home_make();
+    struct catalog *c;
+    char path[PATH_MAX + 16];
+    sqlite3 *db;
+    struct catalog_run run = run_of(1, &runs_session);
+    int64_t best = INT64_MAX;
+    assert_int_equal(catalog_open(home.path, true, 100, &c, NULL), 0);
+    snprintf(path, sizeof path, "%s/" CATALOG_DB, home.path);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+        int64_t before = clock_mono_ns();
+        assert_int_equal(catalog_put_run(c, &run, NULL), NACRE_EBUSY);
+        assert_true(clock_mono_ns() - before >= 90 * NS_PER_MS);
+        for (int i = 0; i < 5; i++) {
+            before = clock_mono_ns();
+            assert_int_equal(catalog_put_run(c, &run, NULL), NACRE_EBUSY);
+            best = MIN(best, clock_mono_ns() - before);
+        }
+        assert_true(best < 50 * NS_PER_MS);
+        assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+        /* Once it was to be had, it is worth waiting for again. */
+        assert_int_equal(catalog_put_run(c, &run, NULL), 0);
+    }
+    sqlite3_close(db);
+    catalog_free(c, false);
+}
+
 /* -- Forks ------------------------------------------------------------------------------------- */
 
 struct forked {
@@ -436,6 +469,7 @@ int main(void)
         cmocka_unit_test(threads_share_a_handle),
         cmocka_unit_test(what_starts_meanwhile_is_not_gone),
         cmocka_unit_test(a_busy_catalog_is_said_and_nothing_changed),
+        cmocka_unit_test(a_catalog_that_is_held_is_waited_for_once),
         cmocka_unit_test(a_forked_child_leaves_it_alone),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);

@@ -44,7 +44,7 @@ static int begin_stream(struct log_reader *r, unsigned streams)
     options.end = r->end;
     nacre_reader_close(r->reader);
     r->reader = NULL;
-    return nacre_reader_open(r->session, r->id, &options, &r->reader, r->error);
+    return home_reader(r->session->home, r->id, &options, &r->reader, r->error);
 }
 
 /* One stream from its beginning on, in large blocks and without opening anything again. */

@@ -88,7 +88,8 @@ static void fill_counts(const struct log_index *x, nacre_record *record)
     record->dropped_errno = x->dropped_errno;
 }
 
-int64_t report_time_ms(const struct run_state *state, int64_t when_us)
+/* When a piece of output was read, in ms since the epoch; any number from a damaged log. */
+static int64_t report_time_ms(const struct run_state *state, int64_t when_us)
 {
     return state->started_ns / NS_PER_MS + when_us / 1000;
 }

@@ -24,8 +24,5 @@ int report_fill_plain(const struct run_state *state, const struct spec *spec,
 /* And without strings. */
 void report_state(const struct run_state *state, nacre_record *ret_record);
 
-/* When a piece of output was read, in ms since the epoch; any number from a damaged log. */
-int64_t report_time_ms(const struct run_state *state, int64_t when_us);
-
 /* A piece of a log, as a caller gets it. */
 nacre_piece report_piece(const struct run_state *state, const struct log_piece *piece);

@@ -178,7 +178,8 @@ void connects_forget(struct keeper *k)
             k->session.room->waiting[i].sock = 0;
 }
 
-void connects_drop(struct keeper *k)
+/* Those who wait for an answer are given none. */
+static void connects_drop(struct keeper *k)
 {
     for (int i = 0; i < WAITING_MAX; i++)
         if (k->session.room->waiting[i].sock > 0)

@@ -373,8 +373,6 @@ bool listeners_is_held_inside(int mounts, uint32_t socket);
 void connects_look(struct keeper *k);
 /* One of those who wait may be answered. */
 void connects_know(struct keeper *k, int which);
-/* Those who wait for an answer are given none. */
-void connects_drop(struct keeper *k);
 /* They belong to the run that is over; their descriptors are closed with its others. */
 void connects_forget(struct keeper *k);
 

@@ -66,7 +66,8 @@ static int open_places(const char *home, bool make)
     return fd_open_dir_at(AT_FDCWD, path);
 }
 
-void fences_collect(const char *home)
+/* Removes what sessions that are gone have left. */
+static void fences_collect(const char *home)
 {
     cleanup_close int places = open_places(home, false);
     if (places >= 0)

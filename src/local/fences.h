@@ -84,6 +84,3 @@ int fences_tell(const struct fences *f, const struct made_fence *fence, int sock
 /* Why one could not be made or entered: what it would have held, and what to do. place: "" = none.
  */
 int fences_failed(enum fence_step step, int error, const char *place, nacre_error *err);
-
-/* Removes what sessions that are gone have left. */
-void fences_collect(const char *home);

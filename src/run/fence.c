@@ -73,13 +73,6 @@ int fence_map(int fd, struct fence *ret_fence)
     return r;
 }
 
-void fence_unmap(struct fence *fence)
-{
-    if (fence->head)
-        munmap((void *)fence->head, fence->size);
-    *fence = (struct fence){0};
-}
-
 /* clang-format off */
 static const struct step {
     enum fence_property property;

@@ -73,9 +73,8 @@ struct fence {
 /* -EBADMSG if anything in it does not hold. */
 int fence_check(const void *data, size_t size, struct fence *ret_fence);
 
-/* Maps one that came as a descriptor, privately. */
+/* Maps one that came as a descriptor, privately and for good. */
 int fence_map(int fd, struct fence *ret_fence);
-void fence_unmap(struct fence *fence);
 
 /* The sum that belongs into the head. */
 uint64_t fence_sum(const void *data, size_t size);

@@ -88,7 +88,8 @@ bool net_host_parse(const char *text, size_t size, struct net_host *ret)
     return true;
 }
 
-bool net_host_port(const char *text, size_t size, uint16_t *ret)
+/* 1 to 65535, in decimal digits alone. */
+static bool net_host_port(const char *text, size_t size, uint16_t *ret)
 {
     unsigned value = 0;
     if (size == 0 || size > 5)

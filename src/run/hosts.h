@@ -40,9 +40,6 @@ void net_host_of_address(const uint8_t address[HOST_BYTES], struct net_host *ret
 bool net_host_parse_port(const char *text, size_t size, uint16_t fallback, struct net_host *ret,
                          uint16_t *ret_port);
 
-/* 1 to 65535, in decimal digits alone. */
-bool net_host_port(const char *text, size_t size, uint16_t *ret);
-
 bool net_host_is_same(const struct net_host *a, const struct net_host *b);
 
 /* "name:port", with brackets where they belong; cut to HOST_TEXT_SIZE. */

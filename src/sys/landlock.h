@@ -25,7 +25,6 @@
 #define LL_TRUNCATE    (1ULL << 14) /* 3 */
 #define LL_IOCTL_DEV   (1ULL << 15) /* 5 */
 
-#define LL_READS       (LL_EXECUTE | LL_READ_FILE | LL_READ_DIR)
 /* Of a rule over what is no directory, only these make sense. */
 #define LL_OF_FILES     (LL_EXECUTE | LL_WRITE_FILE | LL_READ_FILE | LL_TRUNCATE | LL_IOCTL_DEV)
 

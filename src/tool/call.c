@@ -41,7 +41,7 @@ const struct tool *tool_at(size_t i)
     return i < ARRAY_SIZE(tools) ? tools[i] : NULL;
 }
 
-const struct tool *tool_find(const char *name)
+static const struct tool *tool_find(const char *name)
 {
     for (size_t i = 0; name && i < ARRAY_SIZE(tools); i++)
         if (strcmp(tools[i]->name, name) == 0)

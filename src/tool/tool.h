@@ -94,7 +94,6 @@ extern const struct tool tool_bash, tool_bash_output, tool_bash_input, tool_kill
 
 /* Entry i of the table, NULL behind the last. */
 const struct tool *tool_at(size_t i);
-const struct tool *tool_find(const char *name);
 
 int64_t call_setting(const nacre_call *c, nacre_setting setting);
 

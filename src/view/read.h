@@ -13,7 +13,6 @@
 #include "base/buf.h"
 #include "view/summary.h"
 
-#define READ_UNREAD     ((uint64_t)1 << 20)
 #define READ_UNREAD_MAX ((uint64_t)16 << 20)
 #define READ_OPEN       ((uint64_t)64 * 1024) /* an unfinished line that is longer is not shown again */
 

@@ -5,6 +5,7 @@
 
 #define HEAD   "[shell 1a2b3c4d \xe2\x80\x94 running]\n"
 #define NO_NEW HEAD "(no new output)\n"
+#define UNREAD ((uint64_t)1 << 20)
 
 static void running(struct fake_log *log)
 {
@@ -17,8 +18,8 @@ static char *read_as(struct fake_log *log, nacre_position *position,
                      const nacre_view_options *options, bool *ret_new)
 {
     struct buf b cleanup_buf = BUF_UP_TO(summary_budget(options));
-    assert_int_equal(
-        view_read(&b, &log->record, position, options, READ_UNREAD, log_read, log, ret_new), 0);
+    assert_int_equal(view_read(&b, &log->record, position, options, UNREAD, log_read, log, ret_new),
+                     0);
     assert_true(is_utf8(b.data));
     return buf_take(&b);
 }
@@ -220,7 +221,7 @@ static void far_behind_both_ends_are_read(void **state)
     log_text(&log, NACRE_STDOUT, lines + strlen("line "));
     log.served = 0;
     char *text = read_as(&log, &position, &options, &is_new);
-    assert_true(log.served <= READ_UNREAD + 65536);
+    assert_true(log.served <= UNREAD + 65536);
     assert_true(strlen(text) <= NACRE_VIEW_BUDGET);
     struct told t = told_of(text, "line ");
     assert_int_equal(t.left_lines + t.before + t.after, 400000 - 10);
@@ -296,8 +297,7 @@ static void failures_leave_the_position(void **state)
     struct buf b cleanup_buf = BUF_UP_TO(4096);
     bool is_new;
     assert_int_equal(
-        view_read(&b, &log.record, &position, &options, READ_UNREAD, log_read, &log, &is_new),
-        -EIO);
+        view_read(&b, &log.record, &position, &options, UNREAD, log_read, &log, &is_new), -EIO);
     assert_memory_equal(&position, &before, sizeof position);
 }
 

@@ -72,7 +72,7 @@ enum salience causes_judge(struct causes *c, const struct salience_filter *filte
 static void keep_near(struct near_line *to, const struct cause_line *line)
 {
     struct cut cut = cut_of(line->text, line->size, line->lost);
-    to->place = line->place;
+    to->raw = line->raw;
     to->size = cut_middle(to->text, sizeof to->text, &cut, &to->lost);
 }
 
@@ -80,14 +80,14 @@ static void keep_cause(struct causes *c, struct cause *to, enum salience salienc
                        const struct cause_line *line)
 {
     struct cut cut = cut_of(line->text, line->size, line->lost);
-    to->place = line->place;
+    to->raw = line->raw;
     to->salience = salience;
     to->size = cut_around(to->text, sizeof to->text, &cut, at, &to->lost);
     to->near_count = c->recent_count;
     memcpy(to->near, c->recent, c->recent_count * sizeof c->recent[0]);
 }
 
-/* A place that gets another cause waits for nothing. */
+/* A slot that gets another cause waits for nothing. */
 static void close_cause(struct causes *c, const struct cause *cause)
 {
     size_t left = 0;
@@ -168,7 +168,7 @@ static uint64_t hash_word(const char *text, size_t size, size_t at)
     return template_hash(word, n) | 1;
 }
 
-/* The place of a family, or the one that it would get; NULL if all are taken. */
+/* The slot of a family, or the one that it would get; NULL if all are taken. */
 static const struct cause_family *find_family(const struct causes *c, uint64_t word)
 {
     for (size_t i = 0; i < CAUSE_FAMILIES; i++) {

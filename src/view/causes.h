@@ -23,20 +23,20 @@
 #define NEAR_MAX       160 /* bytes of one of them */
 
 /* Which raw lines a shown one stands for: end is the first one behind them. */
-struct cause_place {
+struct raw_lines {
     uint64_t number, end;
     uint64_t offset, end_offset;
 };
 
 struct near_line {
-    struct cause_place place;
+    struct raw_lines raw;
     uint64_t lost;
     size_t size;
     char text[NEAR_MAX];
 };
 
 struct cause {
-    struct cause_place place;
+    struct raw_lines raw;
     enum salience salience;
     uint64_t lost; /* bytes left out of its text */
     size_t size;
@@ -85,7 +85,7 @@ struct cause_line {
     const char *text;
     size_t size;
     uint64_t lost;
-    struct cause_place place;
+    struct raw_lines raw;
 };
 
 /* The salience of the next line of the stream, each in its turn, and where the word is that says

@@ -267,7 +267,7 @@ static void drop_shown(struct shown_stream *s)
     size_t left = 0;
     uint64_t last = choose_last_number(s);
     for (size_t i = 0; i < s->lifted_count; i++)
-        if (s->lifted[i].place.number < last && s->lifted[i].cause < last)
+        if (s->lifted[i].raw.number < last && s->lifted[i].cause < last)
             s->lifted[left++] = s->lifted[i];
     s->lifted_count = left;
 }

@@ -26,9 +26,9 @@
 #define CHOOSE_LIFTED  24  /* at most so many lines are lifted out of one stream */
 #define CHOOSE_HEADING 112 /* what a line above a part takes at most, with three long numbers */
 
-/* A line that is lifted out: a cause, or one near it. The place is one in the whole stream. */
+/* A line that is lifted out: a cause, or one near it. Its numbers are those of the stream. */
 struct lifted {
-    struct cause_place place;
+    struct raw_lines raw;
     const char *text; /* borrowed from where it was collected */
     size_t size;
     uint64_t lost;

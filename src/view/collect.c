@@ -18,7 +18,7 @@ static void take_newest(struct collect *c, uint64_t end, uint64_t end_offset)
         .text = lines_text(&c->last, i),
         .size = line->size,
         .lost = line->lost,
-        .place = {line->number, end, line->offset, end_offset},
+        .raw = {line->number, end, line->offset, end_offset},
     };
     causes_take(&c->causes, line->salience, line->match, &taken);
 }
@@ -130,7 +130,7 @@ static struct cause_line walk_line(const struct walk *w)
     return (struct cause_line){
         .text = w->text + w->at,
         .size = size,
-        .place = {w->number, w->number + 1, w->offset, w->offset + size + 1},
+        .raw = {w->number, w->number + 1, w->offset, w->offset + size + 1},
     };
 }
 
@@ -141,7 +141,7 @@ static void walk_to(struct walk *w, size_t at, uint64_t number)
     w->at = at;
 }
 
-/* Where the lines begin that stand before this place, equal ones counting as one; not before
+/* Where the lines begin that stand before this one, equal ones counting as one; not before
  * the walk. */
 static size_t some_back(const struct walk *w, size_t at)
 {
@@ -161,11 +161,11 @@ static void take_equal(struct collect *c, struct walk *w)
     struct cause_line line = walk_line(w);
     size_t at, size = line.size + 1, next = w->at + size;
     for (; w->size - next >= size && memcmp(w->text + next, line.text, size) == 0; next += size)
-        line.place.end++;
-    line.place.end_offset = line.place.offset + (next - w->at);
+        line.raw.end++;
+    line.raw.end_offset = line.raw.offset + (next - w->at);
     enum salience salience = causes_judge(&c->causes, c->options.filter, line.text, line.size, &at);
     causes_take(&c->causes, salience, at, &line);
-    walk_to(w, next, line.place.end);
+    walk_to(w, next, line.raw.end);
 }
 
 /* Goes to the next line that matters, and takes what stands from shortly before it up to it. */

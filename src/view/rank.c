@@ -25,7 +25,7 @@ static const int worth[] = {
 
 struct ranked {
     const struct cause *cause;
-    struct cause_place place; /* in the whole stream */
+    struct raw_lines raw; /* in the whole stream */
     int score;
     int stream;
     bool after; /* behind a gap */
@@ -39,17 +39,17 @@ struct ranking {
     int best;
 };
 
-static struct cause_place in_stream(const struct shown_stream *s, const struct cause_place *place,
-                                    bool after)
+static struct raw_lines in_stream(const struct shown_stream *s, const struct raw_lines *raw,
+                                  bool after)
 {
     uint64_t lines = after ? s->line_base : 0, bytes = after ? s->byte_base : 0;
-    return (struct cause_place){place->number + lines, place->end + lines, place->offset + bytes,
-                                place->end_offset + bytes};
+    return (struct raw_lines){raw->number + lines, raw->end + lines, raw->offset + bytes,
+                              raw->end_offset + bytes};
 }
 
-static bool is_shown(const struct shown_stream *s, const struct cause_place *place)
+static bool is_shown(const struct shown_stream *s, const struct raw_lines *raw)
 {
-    return place->number <= choose_first_lines(s) || place->number >= choose_last_number(s);
+    return raw->number <= choose_first_lines(s) || raw->number >= choose_last_number(s);
 }
 
 static int doublings(uint64_t count)
@@ -71,14 +71,14 @@ static void add_part(struct ranking *r, const struct shown_stream *s, int stream
         const struct cause_kind *kind = &causes->kinds[i];
         for (size_t n = 0; n < causes_kept(kind); n++) {
             const struct cause *cause = &kind->kept[n];
-            struct cause_place place = in_stream(s, &cause->place, after);
+            struct raw_lines raw = in_stream(s, &cause->raw, after);
             r->all[r->count++] = (struct ranked){
                 .cause = cause,
-                .place = place,
+                .raw = raw,
                 .score = score_of(causes, kind, n),
                 .stream = stream,
                 .after = after,
-                .shown = is_shown(s, &place),
+                .shown = is_shown(s, &raw),
             };
         }
     }
@@ -91,7 +91,7 @@ static void prefer_first(struct ranking *r, size_t from)
     for (size_t i = from; i < r->count; i++) {
         struct ranked *one = &r->all[i];
         if (one->cause->salience >= SALIENCE_ERROR &&
-            (!first || one->place.number < first->place.number))
+            (!first || one->raw.number < first->raw.number))
             first = one;
     }
     if (first)
@@ -105,7 +105,7 @@ static int by_score(const void *a, const void *b)
         return x->score < y->score ? 1 : -1;
     if (x->stream != y->stream)
         return y->stream - x->stream;
-    return (x->place.number > y->place.number) - (x->place.number < y->place.number);
+    return (x->raw.number > y->raw.number) - (x->raw.number < y->raw.number);
 }
 
 static int rank_all(struct ranking *r, const struct shown_stream streams[2])
@@ -137,7 +137,7 @@ static size_t lifted_cost(uint64_t number, const char *text, size_t size)
 static struct lifted *find_lifted(struct shown_stream *s, uint64_t number)
 {
     for (size_t i = 0; i < s->lifted_count; i++)
-        if (s->lifted[i].place.number == number)
+        if (s->lifted[i].raw.number == number)
             return &s->lifted[i];
     return NULL;
 }
@@ -145,10 +145,10 @@ static struct lifted *find_lifted(struct shown_stream *s, uint64_t number)
 /* The first line of a stream pays for the heading. What is lifted already may be near another. */
 static bool lift(struct shown_stream *s, const struct lifted *line, size_t *room)
 {
-    struct lifted *there = find_lifted(s, line->place.number);
+    struct lifted *there = find_lifted(s, line->raw.number);
     if (there)
         there->cause = MIN(there->cause, line->cause);
-    size_t cost = lifted_cost(line->place.number, line->text, line->size) +
+    size_t cost = lifted_cost(line->raw.number, line->text, line->size) +
                   (s->lifted_count == 0 ? CHOOSE_HEADING : 0);
     if (there || s->lifted_count == CHOOSE_LIFTED || cost > *room)
         return false;
@@ -170,12 +170,12 @@ static void lift_causes(struct ranking *r, struct shown_stream streams[2], bool 
     for (size_t i = 0; i < r->count && is_likely(r, &r->all[i], failed); i++) {
         struct ranked *one = &r->all[i];
         struct lifted line = {
-            .place = one->place,
+            .raw = one->raw,
             .text = one->cause->text,
             .size = one->cause->size,
             .lost = one->cause->lost,
             .salience = one->cause->salience,
-            .cause = one->place.number,
+            .cause = one->raw.number,
         };
         if (!one->shown && lifted < most)
             one->taken = lift(&streams[one->stream], &line, room);
@@ -196,14 +196,14 @@ static void lift_near(const struct ranking *r, struct shown_stream streams[2], s
         for (size_t k = 0; k < one->cause->near_count; k++) {
             const struct near_line *near = &one->cause->near[k];
             struct lifted line = {
-                .place = in_stream(s, &near->place, one->after),
+                .raw = in_stream(s, &near->raw, one->after),
                 .text = near->text,
                 .size = near->size,
                 .lost = near->lost,
                 .salience = SALIENCE_NONE,
-                .cause = one->place.number,
+                .cause = one->raw.number,
             };
-            if (!is_shown(s, &line.place))
+            if (!is_shown(s, &line.raw))
                 lift(s, &line, room);
         }
     }
@@ -212,7 +212,7 @@ static void lift_near(const struct ranking *r, struct shown_stream streams[2], s
 static int by_number(const void *a, const void *b)
 {
     const struct lifted *x = a, *y = b;
-    return (x->place.number > y->place.number) - (x->place.number < y->place.number);
+    return (x->raw.number > y->raw.number) - (x->raw.number < y->raw.number);
 }
 
 size_t rank_causes(struct shown_stream streams[2], size_t room, bool failed)

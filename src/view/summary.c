@@ -176,9 +176,9 @@ static struct omission omission_of(const struct shown_stream *s)
         .to = choose_last_number(s) - 1,
     };
     for (size_t i = 0; i < s->lifted_count; i++) {
-        const struct cause_place *place = &s->lifted[i].place;
-        o.lines += place->end - place->number;
-        o.bytes += place->end_offset - place->offset;
+        const struct raw_lines *raw = &s->lifted[i].raw;
+        o.lines += raw->end - raw->number;
+        o.bytes += raw->end_offset - raw->offset;
     }
     o.lines = s->lines - MIN(o.lines, s->lines);
     o.bytes = s->bytes - MIN(o.bytes, s->bytes);
@@ -388,7 +388,7 @@ static int write_causes(struct buf *out, const struct shown_stream *s, nacre_str
                        causes, (unsigned long long)choose_cause_total(s));
     for (size_t i = 0; r == 0 && i < s->lifted_count; i++) {
         const struct lifted *line = &s->lifted[i];
-        unsigned long long number = line->place.number;
+        unsigned long long number = line->raw.number;
         r = line->salience != SALIENCE_NONE ? buf_printf(out, LIFTED_CAUSE, number)
                                             : buf_printf(out, LIFTED_NEAR, number);
         if (r == 0)

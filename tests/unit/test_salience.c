@@ -291,11 +291,11 @@ static void lines_of_one_template_are_one_kind(void **state)
     assert_int_equal(causes.count[SALIENCE_ERROR], 1000);
     assert_int_equal(many->count, 999);
     assert_int_equal(causes_kept(many), CAUSE_FIRST + 1);
-    assert_int_equal(many->kept[0].place.number, 1);
-    assert_int_equal(many->kept[1].place.number, 2);
-    assert_int_equal(many->kept[CAUSE_FIRST].place.number, 1000);
+    assert_int_equal(many->kept[0].raw.number, 1);
+    assert_int_equal(many->kept[1].raw.number, 2);
+    assert_int_equal(many->kept[CAUSE_FIRST].raw.number, 1000);
     assert_int_equal(causes_kept(rare), 1);
-    assert_int_equal(rare->kept[0].place.number, 500);
+    assert_int_equal(rare->kept[0].raw.number, 500);
 }
 
 /* The i-th of many words that differ in letters. */

@@ -34,9 +34,9 @@ struct fence_wish {
     bool private_tmp;
     bool wide; /* the workspace may be as much as the whole home directory */
 
-    const char *home;   /* nacre's own, which is hidden */
-    const char *place;  /* the session's directory for what is private, below it */
-    const char *keeper; /* the program that is in use, and what lies beside it */
+    const char *home;        /* nacre's own, which is hidden */
+    const char *private_dir; /* the session's directory for what is private, below it */
+    const char *keeper;      /* the program that is in use, and what lies beside it */
 };
 
 /* What came of it. */

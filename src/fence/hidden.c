@@ -132,7 +132,7 @@ static int add_private(const struct fence_wish *wish, struct fence_layout *l, co
 {
     char source[PATH_MAX];
     struct stat st;
-    int n = snprintf(source, sizeof source, "%s/%s", wish->place, name);
+    int n = snprintf(source, sizeof source, "%s/%s", wish->private_dir, name);
     if (n < 0 || (size_t)n >= sizeof source)
         return -ENAMETOOLONG;
     /* One that is a link leads to another of them. */

@@ -140,7 +140,7 @@ int enter_room(const struct keeper *k)
 {
     char name[NACRE_ID_DIGITS + 16];
     name_room(k, name, sizeof name);
-    return fd_open_dir_at(k->fd[FD_FENCE_PLACE], name);
+    return fd_open_dir_at(k->fd[FD_FENCE_PRIVATE], name);
 }
 
 void enter_leave(const struct keeper *k)
@@ -148,7 +148,7 @@ void enter_leave(const struct keeper *k)
     char name[NACRE_ID_DIGITS + 16];
     name_room(k, name, sizeof name);
     if (enter_is_needed(k))
-        run_remove_place(k->fd[FD_FENCE_PLACE], name);
+        run_remove_dir(k->fd[FD_FENCE_PRIVATE], name);
 }
 
 int enter_open(struct keeper *k)
@@ -156,7 +156,7 @@ int enter_open(struct keeper *k)
     char name[NACRE_ID_DIGITS + 16];
     int pair[2];
     name_room(k, name, sizeof name);
-    if (enter_is_needed(k) && mkdirat(k->fd[FD_FENCE_PLACE], name, 0700) < 0)
+    if (enter_is_needed(k) && mkdirat(k->fd[FD_FENCE_PRIVATE], name, 0700) < 0)
         return -errno;
     int r = enter_is_needed(k) ? sock_pair(pair) : 0;
     if (r < 0 || !enter_is_needed(k))

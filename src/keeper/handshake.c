@@ -7,8 +7,8 @@
 static int hear_fence(struct keeper *k)
 {
     static const enum keeper_fd in_order[FENCE_FDS] = {
-        FD_FENCE_RECORD,  FD_FENCE_PLACE, FD_FENCE_USER,  FD_FENCE_MOUNT,
-        FD_FENCE_NETWORK, FD_FENCE_IPC,   FD_FENCE_RULES, FD_COUNT};
+        FD_FENCE_RECORD,  FD_FENCE_PRIVATE, FD_FENCE_USER,  FD_FENCE_MOUNT,
+        FD_FENCE_NETWORK, FD_FENCE_IPC,     FD_FENCE_RULES, FD_COUNT};
     struct wire_fence word;
     int fds[FENCE_FDS];
     size_t next = 0;

@@ -128,7 +128,7 @@ enum keeper_fd {
     FD_OWNER,        /* its pidfd */
     FD_TEXT,         /* the preload */
     FD_FENCE_RECORD, /* what the commands of the session run in; run/wire.h */
-    FD_FENCE_PLACE,
+    FD_FENCE_PRIVATE,
     FD_FENCE_USER,
     FD_FENCE_MOUNT,
     FD_FENCE_NETWORK,

@@ -49,7 +49,7 @@ static const struct descriptor {
     [FD_OWNER]  = {OF_SESSION, EPOLLIN,  owner_gone},
     [FD_TEXT]   = {OF_SESSION, 0,        NULL},
     [FD_FENCE_RECORD]  = {OF_SESSION, 0, NULL},
-    [FD_FENCE_PLACE]   = {OF_SESSION, 0, NULL},
+    [FD_FENCE_PRIVATE]   = {OF_SESSION, 0, NULL},
     [FD_FENCE_USER]    = {OF_SESSION, 0, NULL},
     [FD_FENCE_MOUNT]   = {OF_SESSION, 0, NULL},
     [FD_FENCE_NETWORK] = {OF_SESSION, 0, NULL},

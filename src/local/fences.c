@@ -17,8 +17,8 @@
 #include "sys/sock.h"
 #include "sys/spawn.h"
 
-#define PROGRAM     "nacre-fence"
-#define PLACES_NAME "fence" /* in the home; a directory of each session is in it */
+#define PROGRAM      "nacre-fence"
+#define PRIVATE_DIRS "fence" /* in the home; a directory of each session is in it */
 
 static int slot_of(enum wire_fence_fds which)
 {
@@ -27,7 +27,7 @@ static int slot_of(enum wire_fence_fds which)
 
 void fences_init(struct fences *f, const struct fence_wish *wish)
 {
-    *f = (struct fences){.wish = *wish, .place_fd = -EBADF};
+    *f = (struct fences){.wish = *wish, .private_fd = -EBADF};
     pthread_mutex_init(&f->lock, NULL);
 }
 
@@ -41,26 +41,26 @@ static void free_fence(struct made_fence *fence)
     free(fence);
 }
 
-/* -- The session's place ---------------------------------------------------------------------- */
+/* -- The session's private directory ---------------------------------------------------------- */
 
 /* Nobody holds it: neither its session nor a keeper. */
-static void remove_unused(int places, const char *name)
+static void remove_unused(int dirs, const char *name)
 {
-    cleanup_close int fd = fd_open_dir_at(places, name);
+    cleanup_close int fd = fd_open_dir_at(dirs, name);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        run_remove_place(places, name);
+        run_remove_dir(dirs, name);
 }
 
-static int collect_place(const char *name, void *userdata)
+static int collect_private_dir(const char *name, void *userdata)
 {
     remove_unused(*(const int *)userdata, name);
     return 0;
 }
 
-static int open_places(const char *home, bool make)
+static int open_private_dirs(const char *home, bool make)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%.4000s/" PLACES_NAME, home);
+    snprintf(path, sizeof path, "%.4000s/" PRIVATE_DIRS, home);
     if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
         return -errno;
     return fd_open_dir_at(AT_FDCWD, path);
@@ -69,68 +69,68 @@ static int open_places(const char *home, bool make)
 /* Removes what sessions that are gone have left. */
 static void fences_collect(const char *home)
 {
-    cleanup_close int places = open_places(home, false);
-    if (places >= 0)
-        fd_walk(places, collect_place, (void *)&places);
+    cleanup_close int dirs = open_private_dirs(home, false);
+    if (dirs >= 0)
+        fd_walk(dirs, collect_private_dir, (void *)&dirs);
 }
 
-static int make_directories(int place)
+static int make_directories(int dir)
 {
     static const struct {
         const char *name;
         mode_t mode;
     } directories[] = {{FENCE_TMP, 01777}, {FENCE_VAR_TMP, 01777}, {FENCE_RUN, 0700}};
     for (size_t i = 0; i < ARRAY_SIZE(directories); i++) {
-        if (mkdirat(place, directories[i].name, 0700) < 0 && errno != EEXIST)
+        if (mkdirat(dir, directories[i].name, 0700) < 0 && errno != EEXIST)
             return -errno;
-        cleanup_close int fd = fd_open_dir_at(place, directories[i].name);
+        cleanup_close int fd = fd_open_dir_at(dir, directories[i].name);
         if (fd < 0 || fchmod(fd, directories[i].mode) < 0)
             return fd < 0 ? fd : -errno;
     }
     return 0;
 }
 
-void fences_name_place(const char *home, const nacre_id *session, char ret_path[4096])
+void fences_name_private_dir(const char *home, const nacre_id *session, char ret_path[4096])
 {
-    snprintf(ret_path, 4096, "%.4000s/" PLACES_NAME "/%s", home, nacre_id_format(session).s);
+    snprintf(ret_path, 4096, "%.4000s/" PRIVATE_DIRS "/%s", home, nacre_id_format(session).s);
 }
 
 /* With the lock. It is locked before it has a name that others look for. */
-static int make_private_place(struct fences *f, const char *home, const nacre_id *session)
+static int make_private_dir(struct fences *f, const char *home, const nacre_id *session)
 {
     nacre_id_text name = nacre_id_format(session);
     fences_collect(home);
-    cleanup_close int places = open_places(home, true);
-    if (places < 0)
-        return places;
-    if (mkdirat(places, name.s, 0700) < 0 && errno != EEXIST)
+    cleanup_close int dirs = open_private_dirs(home, true);
+    if (dirs < 0)
+        return dirs;
+    if (mkdirat(dirs, name.s, 0700) < 0 && errno != EEXIST)
         return -errno;
-    cleanup_close int place = fd_open_dir_at(places, name.s);
-    if (place < 0)
-        return place;
-    int r = flock(place, LOCK_SH | LOCK_NB) < 0 ? -errno : make_directories(place);
+    cleanup_close int dir = fd_open_dir_at(dirs, name.s);
+    if (dir < 0)
+        return dir;
+    int r = flock(dir, LOCK_SH | LOCK_NB) < 0 ? -errno : make_directories(dir);
     if (r < 0 && r != -EWOULDBLOCK)
-        run_remove_place(places, name.s); /* nobody else knows of it */
+        run_remove_dir(dirs, name.s); /* nobody else knows of it */
     if (r < 0)
         return r;
-    fences_name_place(home, session, f->place);
-    f->place_fd = TAKE_FD(place);
+    fences_name_private_dir(home, session, f->private_dir);
+    f->private_fd = TAKE_FD(dir);
     return 0;
 }
 
 /* With the lock. */
-static int need_place(struct fences *f, nacre_home *home, nacre_error *err)
+static int need_private_dir(struct fences *f, nacre_home *home, nacre_error *err)
 {
     const char *path;
     int r = home_path(home, &path, NULL, err);
     if (r < 0)
         return r;
     f->wish.home = path;
-    int e = f->place[0] ? 0 : make_private_place(f, path, &home->options.session);
+    int e = f->private_dir[0] ? 0 : make_private_dir(f, path, &home->options.session);
     /* Somebody who collects may have had it in his hands. */
     if (e == -EWOULDBLOCK || e == -ENOENT)
-        e = make_private_place(f, path, &home->options.session);
-    f->wish.place = f->place;
+        e = make_private_dir(f, path, &home->options.session);
+    f->wish.private_dir = f->private_dir;
     return e < 0 ? err_sys(err, NACRE_ESTART, -e, "sandbox",
                            "cannot make the private directory of the sandbox in %.120s", path)
                  : 0;
@@ -139,12 +139,12 @@ static int need_place(struct fences *f, nacre_home *home, nacre_error *err)
 /* Keepers hold the same description, and with it the lock. */
 void fences_let_go(struct fences *f)
 {
-    close_fd(&f->place_fd);
+    close_fd(&f->private_fd);
 }
 
 bool fences_are_left(const struct fences *f)
 {
-    cleanup_close int fd = f->place[0] ? fd_open_dir_at(AT_FDCWD, f->place) : -EBADF;
+    cleanup_close int fd = f->private_dir[0] ? fd_open_dir_at(AT_FDCWD, f->private_dir) : -EBADF;
     return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
@@ -152,13 +152,13 @@ void fences_done(struct fences *f, bool forked)
 {
     for (size_t i = 0; i < f->count; i++)
         free_fence(f->list[i]);
-    close_fd(&f->place_fd);
-    char *slash = strrchr(f->place, '/');
+    close_fd(&f->private_fd);
+    char *slash = strrchr(f->private_dir, '/');
     if (!forked && slash) {
         *slash = '\0';
-        cleanup_close int places = fd_open_dir_at(AT_FDCWD, f->place);
-        if (places >= 0)
-            remove_unused(places, slash + 1);
+        cleanup_close int dirs = fd_open_dir_at(AT_FDCWD, f->private_dir);
+        if (dirs >= 0)
+            remove_unused(dirs, slash + 1);
     }
     pthread_mutex_destroy(&f->lock);
 }
@@ -248,7 +248,7 @@ int fences_want(struct fences *f, nacre_home *home, const nacre_command *command
             *ret_fence = f->list[i];
             return 0;
         }
-    r = need_place(f, home, err);
+    r = need_private_dir(f, home, err);
     return r < 0 ? r : compose_fence(f, mode, keeper_fd, ret_fence, err);
 }
 
@@ -431,7 +431,7 @@ int fences_tell(const struct fences *f, const struct made_fence *fence, int sock
     size_t count = 0;
     for (unsigned i = 0; i < FENCE_FDS; i++) {
         enum wire_fence_fds which = 1u << i;
-        int fd = which == FENCE_FD_PLACE ? f->place_fd : fence->fd[i];
+        int fd = which == FENCE_FD_PRIVATE ? f->private_fd : fence->fd[i];
         if (fd < 0 || which == FENCE_FD_GATE)
             continue;
         word.fds |= which;

@@ -33,8 +33,8 @@ struct made_fence {
 struct fences {
     pthread_mutex_t lock;
     struct fence_wish wish; /* of the session; its lists are borrowed from the settings */
-    char place[4096];       /* "" = there is none yet */
-    int place_fd;           /* locked */
+    char private_dir[4096]; /* "" = there is none yet */
+    int private_fd;         /* locked */
     struct made_fence *list[FENCES_MAX]; /* none goes before the session does */
     size_t count;
 };
@@ -42,7 +42,7 @@ struct fences {
 void fences_init(struct fences *f, const struct fence_wish *wish);
 
 /* Where a session of that id has what is private. */
-void fences_name_place(const char *home, const nacre_id *session, char ret_path[4096]);
+void fences_name_private_dir(const char *home, const nacre_id *session, char ret_path[4096]);
 
 /* This session has no part in what is private any more; and whether nobody else has. */
 void fences_let_go(struct fences *f);

@@ -209,7 +209,7 @@ int launcher_take_new(struct launcher *l, int runs_fd, const struct fences *fenc
     launched.fence = fence;
     launched.home = launcher_home(l);
     who_asks(&launched.identity);
-    where_it_stands(l, &launched.place);
+    where_it_stands(l, &launched.standpoint);
     int r = sock_pair(pair);
     if (r < 0)
         return err_sys(err, NACRE_ELIMIT, -r, "keeper", "cannot open a socket for a keeper");
@@ -404,7 +404,7 @@ bool launcher_is_here(struct launcher *l, const struct launched *launched)
 {
     struct standpoint now;
     where_it_stands(l, &now);
-    return memcmp(&now, &launched->place, sizeof now) == 0;
+    return memcmp(&now, &launched->standpoint, sizeof now) == 0;
 }
 
 int launcher_line(const struct launcher *l)
@@ -427,7 +427,7 @@ void launcher_keep(struct launcher *l, struct launched *of)
                                  .home = of->home,
                                  .fence = of->fence,
                                  .identity = of->identity,
-                                 .place = of->place};
+                                 .standpoint = of->standpoint};
     pthread_mutex_lock(&l->lock);
     bool room = !l->have_warm && l->line[1] >= 0;
     if (room) {

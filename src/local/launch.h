@@ -56,7 +56,7 @@ struct launched {
     unsigned home; /* see home_moves() */
     const struct made_fence *fence; /* that its commands run in; NULL = none */
     struct identity identity;
-    struct standpoint place;
+    struct standpoint standpoint;
 };
 
 #define LAUNCHED_NONE                                  \

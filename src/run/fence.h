@@ -11,7 +11,7 @@
 
 #include "run/format.h"
 
-/* The directories in the session's place, and where the last one is seen inside. */
+/* The directories in the private one of the session, and where the last one is seen inside. */
 #define FENCE_TMP        "tmp"
 #define FENCE_VAR_TMP    "var-tmp"
 #define FENCE_RUN        "run"

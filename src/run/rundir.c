@@ -418,7 +418,7 @@ static int clear_directory(int dir)
     return r < 0 ? r : remove_entry(dir, "state");
 }
 
-int run_remove_place(int above, const char *name)
+int run_remove_dir(int above, const char *name)
 {
     cleanup_close int dir = fd_open_dir_at(above, name);
     if (dir < 0)
@@ -431,5 +431,5 @@ int run_remove_place(int above, const char *name)
 
 int run_remove(int runs_fd, const nacre_id *id)
 {
-    return run_remove_place(runs_fd, nacre_id_format(id).s);
+    return run_remove_dir(runs_fd, nacre_id_format(id).s);
 }

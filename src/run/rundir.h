@@ -72,7 +72,7 @@ int64_t run_changed_ns(int dir);
 int run_remove(int runs_fd, const nacre_id *id);
 
 /* The same for a directory that is no run. */
-int run_remove_place(int above, const char *name);
+int run_remove_dir(int above, const char *name);
 
 struct run_files {
     int dir;

@@ -62,8 +62,9 @@ enum wire_hello_fds {
 /* What a fence consists of. */
 enum wire_fence_fds {
     FENCE_FD_RECORD = 1u << 0, /* struct fence_head and what follows, in memory */
-    FENCE_FD_PLACE = 1u << 1, /* the session's directory for what is private; locked while in use */
-    FENCE_FD_USER = 1u << 2,  /* namespaces */
+    FENCE_FD_PRIVATE =
+        1u << 1,             /* the session's directory for what is private; locked while in use */
+    FENCE_FD_USER = 1u << 2, /* namespaces */
     FENCE_FD_MOUNT = 1u << 3,
     FENCE_FD_NETWORK = 1u << 4,
     FENCE_FD_IPC = 1u << 5,

@@ -113,7 +113,7 @@ static struct fence_wish fence_wish(const nacre_session *s)
 int session_explain_fence(nacre_session *s, enum fence_mode *ret_mode, struct fence_plan *ret_plan,
                           nacre_error *err)
 {
-    char place[PATH_MAX], keeper[PATH_MAX];
+    char private_dir[PATH_MAX], keeper[PATH_MAX];
     struct fence_wish wish = fence_wish(s);
     *ret_mode = wish.mode;
     *ret_plan = (struct fence_plan){0};
@@ -122,9 +122,9 @@ int session_explain_fence(nacre_session *s, enum fence_mode *ret_mode, struct fe
         r = home_path(s->home, &wish.home, NULL, err);
     if (r < 0 || wish.mode == FENCE_OFF)
         return r;
-    fences_name_place(wish.home, &s->id, place);
+    fences_name_private_dir(wish.home, &s->id, private_dir);
     defaults_keeper(keeper);
-    wish.place = place;
+    wish.private_dir = private_dir;
     wish.keeper = keeper;
     return fence_plan_make(&wish, ret_plan, err);
 }

@@ -246,7 +246,7 @@ static const struct word {
     {"fds", WIRE_FD_OWNER, "the owner's pidfd"},
     {"fds", WIRE_FD_FENCE, "= a FENCE"},
     {"fds", FENCE_FD_RECORD, "the record"},
-    {"fds", FENCE_FD_PLACE, "the session's private directory"},
+    {"fds", FENCE_FD_PRIVATE, "the session's private directory"},
     {"fds", FENCE_FD_USER, "the user namespace"},
     {"fds", FENCE_FD_MOUNT, "the mount namespace"},
     {"fds", FENCE_FD_NETWORK, "that of the network"},

@@ -569,3 +569,74 @@ EACH_TROUBLE(listing)
     nacre_call_free(c);
     close_rig(&rig);
 }
+
+EACH_TROUBLE(searching)
+{
+    struct rig rig = open_troubled(trouble);
+    struct reply r = call_at_once(&rig, "recall", ", \"pattern\": \"text\"");
+    CHECK(!r.error);
+    close_rig(&rig);
+}
+
+/* -- Terminals of clients --------------------------------------------------------------------- */
+
+struct answers {
+    int count;
+    char last[4096];
+};
+
+static void note_answer(const char *message, size_t size, void *userdata)
+{
+    struct answers *answers = userdata;
+    snprintf(answers->last, sizeof answers->last, "%.*s", (int)size, message);
+    answers->count++;
+}
+
+/* The request, and its answer. */
+static void ask_host(struct rig *rig, nacre_acp_host *host, struct answers *answers,
+                     const char *method, const char *params)
+{
+    int64_t until = now_ms() + soon(END_MS);
+    int before = answers->count;
+    const char *request =
+        format("{\"jsonrpc\": \"2.0\", \"id\": %d, \"method\": \"terminal/%s\", \"params\": "
+               "{\"sessionId\": \"a\", %s}}",
+               before, method, params);
+    CHECK_EQ_INT(1, AT_ONCE(nacre_acp_host_feed(host, request, strlen(request), ERR)));
+    while (answers->count == before) {
+        CHECK(now_ms() < until);
+        wait_a_little(rig, nacre_acp_host_fd(host), POLLIN, -1);
+        CHECK_OK(AT_ONCE(nacre_acp_host_dispatch(host, ERR)));
+    }
+}
+
+EACH_TROUBLE(terminals)
+{
+    struct rig rig = {.trouble = trouble, .s = open_session(), .mark = marker()};
+    struct answers answers = {.count = 0};
+    nacre_acp_host_options options = NACRE_ACP_HOST_OPTIONS_INIT;
+    nacre_acp_host *host;
+    options.send = note_answer;
+    options.userdata = &answers;
+    CHECK_OK(nacre_acp_host_open(rig.s, &options, &host, ERR));
+    ask_host(&rig, host, &answers, "create",
+             format("\"command\": \"sleep\", \"args\": [\"300.%s\"]", rig.mark));
+    const char *id = strstr(answers.last, "\"terminalId\":\"");
+    CHECK(id);
+    char text[33];
+    snprintf(text, sizeof text, "%s", id + strlen("\"terminalId\":\""));
+    CHECK_OK(nacre_id_parse(text, &rig.id));
+    const char *terminal = format("\"terminalId\": \"%s\"", text);
+    await_marked(rig.mark, 1);
+    rig.keeper = keeper_of(rig.s, &rig.id);
+    begin_trouble(&rig);
+    ask_host(&rig, host, &answers, "output", terminal);
+    CHECK_STR(answers.last, "\"output\":\"\"");
+    ask_host(&rig, host, &answers, "kill", terminal);
+    CHECK_EQ_INT(0, count_marked(rig.mark));
+    ask_host(&rig, host, &answers, "wait_for_exit", terminal);
+    ask_host(&rig, host, &answers, "release", terminal);
+    CHECK_STR(answers.last, "\"result\":");
+    AT_ONCE((nacre_acp_host_close(host), 0));
+    close_rig(&rig);
+}

@@ -366,8 +366,9 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
 
 /* -- The environment -------------------------------------------------------------------------- */
 
-/* No pager, no editor, no prompt, no colours. An editor that fails, never one that succeeds: a
- * rebase whose editor says yes is a rebase that is run. */
+/* No pager, no editor, no prompt, no colours, and no output held back where a variable can say so.
+ * An editor that fails, never one that succeeds: a rebase whose editor says yes is a rebase that is
+ * run. */
 static const char *const quiet[] = {
     "PAGER=cat",
     "GIT_PAGER=cat",
@@ -378,6 +379,10 @@ static const char *const quiet[] = {
     "DEBIAN_FRONTEND=noninteractive",
     "TERM=dumb",
     "NO_COLOR=1",
+    "EDITOR=false",
+    "VISUAL=false",
+    "PYTHONUNBUFFERED=1",
+    "GFORTRAN_UNBUFFERED_PRECONNECTED=1",
     NULL,
 };
 

@@ -12,7 +12,8 @@
  * NACRE_EFORKED, and nacre_close() only frees memory.
  *
  * Where a function takes an id, the shells of this session are meant, and what a session that has
- * ended left behind: that may be read, but not fed, killed or removed. A shell of another session
+ * ended left behind: that may be read, but not fed, killed or removed, unless it is a kept shell
+ * whose directory is the session's. A shell of another session
  * that lives is NACRE_EFORBIDDEN. A session opened for a person may do everything with all shells
  * of its user. A kept shell whose session has ended can be made one's own with nacre_adopt().
  */
@@ -125,10 +126,12 @@ NACRE_API int nacre_run(nacre_session *session, const nacre_command *command, in
                         nacre_record *ret_record, nacre_error *reterr);
 
 /*
- * Finds the shell whose id begins with prefix: at least four lowercase hex digits, and only one
- * shell may match. NACRE_EINVAL, NACRE_ENOTFOUND, NACRE_EAMBIGUOUS.
+ * Finds the shell whose id begins with a word: at least four lowercase hex digits, and only one
+ * shell may match. If there is none, the one of that name which this session may read: what runs
+ * before what has ended, its own before others', the latest first. NACRE_EINVAL if there is none of
+ * that name and it can be no id, NACRE_ENOTFOUND, NACRE_EAMBIGUOUS.
  */
-NACRE_API int nacre_find(nacre_session *session, const char *prefix, nacre_id *ret_id,
+NACRE_API int nacre_find(nacre_session *session, const char *word, nacre_id *ret_id,
                          nacre_error *reterr);
 
 /*

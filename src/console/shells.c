@@ -23,33 +23,30 @@ int open_session_with(const nacre_settings *settings, nacre_session **ret_sessio
     return nacre_open(&options, ret_session, &error) < 0 ? library_failure(&error) : STATUS_OK;
 }
 
-/* Refuses what can be no id before anything is done with the others. */
-int check_ids(char **words, size_t count)
+int find_shell(nacre_session *session, const char *word, nacre_id *ret_id)
+{
+    nacre_error error = NACRE_ERROR_INIT;
+    int r = nacre_find(session, word, ret_id, &error);
+    return r == NACRE_EINVAL ? usage_error("%s", error.msg)
+           : r < 0           ? library_failure(&error)
+                             : STATUS_OK;
+}
+
+/* What is neither an id nor a name is refused before anything is done with the others. */
+static int check_named(nacre_session *session, char **words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(words[i]);
-        if (strspn(words[i], "0123456789abcdef") != length || length > NACRE_ID_DIGITS)
-            return usage_error("\"%s\" is not an id: ids are hexadecimal digits in lower case, as "
-                               "\"nacre list\" shows them",
-                               words[i]);
-        if (length < NACRE_ID_PREFIX_MIN)
-            return usage_error("\"%s\" is too short for an id: give at least %d digits", words[i],
-                               NACRE_ID_PREFIX_MIN);
+        nacre_id id;
+        nacre_error error = NACRE_ERROR_INIT;
+        if (nacre_find(session, words[i], &id, &error) == NACRE_EINVAL)
+            return usage_error("%s", error.msg);
     }
     return STATUS_OK;
 }
 
-int find_shell(nacre_session *session, const char *word, nacre_id *ret_id)
-{
-    nacre_error error = NACRE_ERROR_INIT;
-    return nacre_find(session, word, ret_id, &error) < 0 ? library_failure(&error) : STATUS_OK;
-}
-
 int open_shells(char **words, size_t count, nacre_session **ret_session, nacre_id *ret_ids)
 {
-    int status = check_ids(words, count);
-    if (status == STATUS_OK)
-        status = open_session(ret_session);
+    int status = open_session(ret_session);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = find_shell(*ret_session, words[i], &ret_ids[i]);
     return status;
@@ -108,11 +105,11 @@ int parse_since(const char *verb, const char *text, int64_t *ret_ms)
 
 int each_shell(char **words, size_t count, shell_fn *fn, const void *argument)
 {
-    int status = check_ids(words, count);
-    if (status != STATUS_OK)
-        return status;
     nacre_session *session cleanup_session = NULL;
-    if ((status = open_session(&session)) != STATUS_OK)
+    int status = open_session(&session);
+    if (status == STATUS_OK)
+        status = check_named(session, words, count);
+    if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
         int r = fn(session, words[i], argument);

@@ -12,7 +12,6 @@ int open_session(nacre_session **ret_session);
 
 /* The same with settings, which may be NULL. */
 int open_session_with(const nacre_settings *settings, nacre_session **ret_session);
-int check_ids(char **words, size_t count);
 int find_shell(nacre_session *session, const char *word, nacre_id *ret_id);
 
 /* All of these: a session, and the ids of all the shells that were named. */
@@ -36,7 +35,8 @@ int parse_stream(const char *verb, const char *text, unsigned *ret_streams);
 int parse_since(const char *verb, const char *text, int64_t *ret_ms);
 
 /* Does one thing with each of the shells that were named, in a session of its own, and returns the
- * worst status. Nothing is done if one of the words can be no id. */
+ * worst status. Nothing is done if one of the words is neither
+ * an id nor a name. */
 typedef int shell_fn(nacre_session *session, const char *word, const void *argument);
 int each_shell(char **words, size_t count, shell_fn *fn, const void *argument);
 

@@ -164,6 +164,7 @@ int session_kill(nacre_session *s, const nacre_id *id, const nacre_kill_options 
     if (r < 0)
         return r;
     options = options ? options : &defaults;
+    registry_mark_ended(s->registry, id);
     r = begin_kill(s, id, options, &inner, err);
     if (ends_bury(s, id, r))
         r = begin_kill(s, id, options, &inner, err);

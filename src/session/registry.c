@@ -156,6 +156,14 @@ bool registry_note(struct registry *r, const nacre_id *id, enum shell_life life,
     return ended;
 }
 
+void registry_mark_ended(struct registry *r, const nacre_id *id)
+{
+    HOLD(&r->lock);
+    struct shell *shell = find_in_registry(r, id);
+    if (shell)
+        shell->ended_here = true;
+}
+
 bool registry_stop_awaiting(struct registry *r, const nacre_id *id)
 {
     HOLD(&r->lock);

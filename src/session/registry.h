@@ -24,9 +24,10 @@ struct shell {
     enum shell_life life;
     bool background; /* takes a place while it runs, and is listed */
     bool kept;
-    bool foreign;  /* another session's that was read here: only its cursor counts */
-    bool awaited;  /* its outcome is a completion of this session's, and not in the catalog yet */
-    bool end_seen; /* its end was delivered */
+    bool foreign;    /* another session's that was read here: only its cursor counts */
+    bool awaited;    /* its outcome is a completion of this session's, and not in the catalog yet */
+    bool end_seen;   /* its end was delivered */
+    bool ended_here; /* this session has asked for its end */
     int64_t started_ns; /* calendar; 0 = not known */
     uint64_t end;       /* of its log, as last heard */
     uint64_t read_to;
@@ -65,6 +66,9 @@ bool registry_set_background(struct registry *r, const nacre_id *id);
  */
 bool registry_note(struct registry *r, const nacre_id *id, enum shell_life life, uint64_t end,
                    int64_t now_ms);
+
+/* This session asks for its end. */
+void registry_mark_ended(struct registry *r, const nacre_id *id);
 
 /* It is not awaited any more. True if it was. */
 bool registry_stop_awaiting(struct registry *r, const nacre_id *id);

@@ -55,6 +55,20 @@ bool scope_is_own(nacre_session *s, const nacre_id *id)
     return registry_get(s->registry, id, &shell) && !shell.foreign;
 }
 
+bool scope_is_left_to(nacre_session *s, const nacre_record *record)
+{
+    return record->lifetime == NACRE_LIFE_KEEP && !scope_is_own(s, &record->id) && record->cwd &&
+           strcmp(record->cwd, s->cwd) == 0;
+}
+
+/* Whoever works in its directory goes on with what an ended session has kept there. */
+static bool is_left_to_it(nacre_session *s, const nacre_id *id)
+{
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    return home_record(s->home, id, HOME_PLAIN, &record, NULL, NULL) == 0 &&
+           scope_is_left_to(s, &record);
+}
+
 int scope_check(nacre_session *s, const nacre_id *id, bool change, nacre_error *err)
 {
     struct shell_owner owner;
@@ -67,10 +81,10 @@ int scope_check(nacre_session *s, const nacre_id *id, bool change, nacre_error *
         return err_set(err, NACRE_EFORBIDDEN,
                        "forbidden: shell %s belongs to another session, which is alive",
                        nacre_id_short(id).s);
-    if (change)
-        return err_set(err, NACRE_EFORBIDDEN,
-                       "forbidden: the session of shell %s has ended; it can be read, and must be "
-                       "adopted to do more with it",
-                       nacre_id_short(id).s);
-    return 0;
+    if (!change || is_left_to_it(s, id))
+        return 0;
+    return err_set(err, NACRE_EFORBIDDEN,
+                   "forbidden: the session of shell %s has ended; it can be read, and must be "
+                   "adopted to do more with it",
+                   nacre_id_short(id).s);
 }

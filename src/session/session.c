@@ -405,63 +405,6 @@ int nacre_session_home(nacre_session *session, const char **ret_path, const char
     return r < 0 ? r : home_path(session->home, ret_path, ret_note, reterr);
 }
 
-struct prefix_of {
-    const char *prefix;
-    size_t size;
-};
-
-static bool begins_so(const struct shell *shell, const void *argument)
-{
-    const struct prefix_of *of = argument;
-    return !shell->foreign && shell->life != SHELL_OVER &&
-           strncmp(nacre_id_format(&shell->id).s, of->prefix, of->size) == 0;
-}
-
-/* Whether a keeper that listens has put its files back into this home: it may be that of another.
- */
-static bool is_of_this_home(nacre_session *s, const nacre_id *id)
-{
-    cleanup_run struct run run = RUN_NONE;
-    nacre_op *op;
-    return home_look(s->home, id, 0, &op, NULL) == 0 && op_finish(op, NULL, 0, NULL) == 0 &&
-           home_open_run(s->home, id, &run, NULL) == 0;
-}
-
-/* One of ours, or, for a person, one that has a keeper: files may be gone, and are about to be put
- * back. */
-static bool find_without_files(nacre_session *s, const char *prefix, nacre_id *ret_id)
-{
-    struct prefix_of of = {prefix, strlen(prefix)};
-    struct shell shell;
-    if (registry_select(s->registry, begins_so, &of, &shell, 1) == 1) {
-        *ret_id = shell.id;
-        return true;
-    }
-    if (!s->person)
-        return false;
-    if (door_find(prefix, ret_id) == 1 && is_of_this_home(s, ret_id))
-        return true;
-    /* Who looks at the whole home has written down what was left of it. */
-    struct catalog *catalog;
-    return session_has_catalog(s) && session_catalog(s, false, &catalog, NULL) == 0 &&
-           ends_refresh_home(s, catalog, false, true, NULL) == 0 &&
-           home_find_run(s->home, prefix, ret_id, NULL) == 0;
-}
-
-int nacre_find(nacre_session *session, const char *prefix, nacre_id *ret_id, nacre_error *reterr)
-{
-    int r = session_check(session, reterr);
-    if (r < 0)
-        return r;
-    size_t n = prefix ? strlen(prefix) : 0;
-    if (n < NACRE_ID_PREFIX_MIN || n > NACRE_ID_DIGITS || strspn(prefix, "0123456789abcdef") != n)
-        return err_set(reterr, NACRE_EINVAL,
-                       "\"%.40s\" is no id: give 4 to 32 lowercase hex digits",
-                       prefix ? prefix : "");
-    r = home_find_run(session->home, prefix, ret_id, reterr);
-    return r == NACRE_ENOTFOUND && find_without_files(session, prefix, ret_id) ? 0 : r;
-}
-
 int nacre_get_usage(nacre_session *session, const nacre_id *id, nacre_usage *ret_usage,
                     nacre_error *reterr)
 {

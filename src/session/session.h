@@ -2,6 +2,7 @@
  * Sessions, and what the files of this room share of one.
  *
  *   session.c      opened, closed, and the public functions that only read the home
+ *   find_shell.c   shells by the beginning of an id, or by a name
  *   deeds.c        kill, input, signal, background: the operations, and the functions that wait
  *   start.c        starting: places, foreground and background; names.c with a name
  *   wait.c         running in the foreground, and waiting for several shells
@@ -21,6 +22,7 @@
 #include <nacre/session.h>
 #include <nacre/settings.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -51,6 +53,7 @@ struct nacre_session {
     struct catalog_session row;   /* the session itself in it, */
     bool signed_in;               /* once it is written there */
     struct audit *audit;          /* NULL = off */
+    atomic_bool told_withheld;    /* a reader knows which variables commands do not get */
 
     pthread_mutex_t lock;   /* over the rest */
     pthread_cond_t changed; /* a start is over */
@@ -184,6 +187,10 @@ int ends_refresh_home(nacre_session *s, struct catalog *catalog, bool also_runni
 
 /* Whether the session may read (or, with change, feed, kill and remove) a shell. */
 int scope_check(nacre_session *s, const nacre_id *id, bool change, nacre_error *err);
+
+/* Whether a shell is a kept one in the session's directory: once its own session has ended, it may
+ * be fed and killed from here. */
+bool scope_is_left_to(nacre_session *s, const nacre_record *record);
 
 struct shell_owner {
     nacre_id session;

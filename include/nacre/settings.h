@@ -47,6 +47,7 @@ typedef enum nacre_setting {
     NACRE_SETTING_VIEW,               /* a choice: a NACRE_VIEW_... */
     NACRE_SETTING_STDERR_LINES,       /* the last lines of stderr that a cut keeps; 50 */
     NACRE_SETTING_STDOUT_LINES,       /* likewise of stdout; 20 */
+    NACRE_SETTING_ORDER,              /* a choice: a NACRE_ORDER_... */
     NACRE_SETTING_SHELL,              /* a text: path or name; "" = bash, else sh */
     NACRE_SETTING_HISTORY,            /* a switch: ended shells outlive their session; on */
     NACRE_SETTING_AUDIT,              /* a switch: commands are noted in a log; on */
@@ -82,6 +83,12 @@ enum { NACRE_SANDBOX_OFF = 0, NACRE_SANDBOX_READ_ONLY = 1, NACRE_SANDBOX_WORKSPA
 enum {
     NACRE_VIEW_FULL = 0,   /* the budget is used: head, tail and salient lines */
     NACRE_VIEW_COMPACT = 1 /* the last lines of each stream and no more */
+};
+
+/* The values of NACRE_SETTING_ORDER: of a summary that shows everything. */
+enum {
+    NACRE_ORDER_STREAMS = 0, /* stderr, then stdout */
+    NACRE_ORDER_MERGED = 1   /* both as they came */
 };
 
 typedef enum nacre_setting_kind {

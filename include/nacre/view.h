@@ -41,11 +41,13 @@ typedef struct nacre_view_options {
                          not all fits; < 0 = the settings `stdout_lines` and `stderr_lines` */
     unsigned streams; /* of a read: NACRE_OUT, NACRE_ERR or NACRE_BOTH */
     nacre_audience audience;
+    int merged; /* of a summary: 1 = both streams in the order they were read, if all of it fits; 0
+                   = stderr, then stdout; < 0 = the setting `order` */
 } nacre_view_options;
 
-#define NACRE_VIEW_OPTIONS_INIT                                                                \
-    {                                                                                          \
-        sizeof(nacre_view_options), 0, 0, -1, {-1, -1}, NACRE_OUT | NACRE_ERR, NACRE_FOR_TOOLS \
+#define NACRE_VIEW_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(nacre_view_options), 0, 0, -1, {-1, -1}, NACRE_OUT | NACRE_ERR, NACRE_FOR_TOOLS, -1 \
     }
 
 /*

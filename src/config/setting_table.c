@@ -61,6 +61,8 @@ const struct setting setting_table[SETTING_COUNT] = {
         "last lines of stderr that are shown of output that does not fit"},
     [NACRE_SETTING_STDOUT_LINES] = {"stdout_lines", COUNT(0, 100000), "20", NULL,
         "last lines of stdout that are shown of output that does not fit"},
+    [NACRE_SETTING_ORDER] = {"order", CHOICE, "streams", "streams, merged",
+        "stderr and stdout of what is shown whole: one after the other, or as they came"},
     [NACRE_SETTING_SHELL] = {"shell", TEXT, "", "a path, or a name found in PATH",
         "what reads commands; if empty, bash if there is one, else sh"},
     [NACRE_SETTING_HISTORY] = {"history", SWITCH, "on", NULL,

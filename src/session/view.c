@@ -12,6 +12,7 @@
 #include "session/refusals.h"
 #include "session/session.h"
 #include "text/brief.h"
+#include "view/ending_words.h"
 #include "view/limit_words.h"
 #include "view/read.h"
 #include "view/summary.h"
@@ -47,11 +48,14 @@ static int begin_stream(struct log_reader *r, unsigned streams)
     return home_reader(r->session->home, r->id, &options, &r->reader, r->error);
 }
 
-/* One stream from its beginning on, in large blocks and without opening anything again. */
+/* One stream from its beginning on, in large blocks and without opening anything again; both of
+ * them as they come. */
 static int64_t read_stream(void *self, uint64_t *cursor, unsigned streams, void *buf, size_t size,
                            nacre_piece *ret_piece)
 {
     struct log_reader *r = self;
+    if (streams == NACRE_BOTH)
+        return read_log(self, cursor, streams, buf, size, ret_piece);
     nacre_stretch stretches[STRETCHES];
     nacre_block block = NACRE_BLOCK_INIT;
     block.data = buf;
@@ -129,6 +133,8 @@ static int resolve_view(const nacre_session *session, const nacre_view_options *
         ret->bytes = (uint64_t)session_setting(session, NACRE_SETTING_ANSWER);
     if (ret->compact < 0)
         ret->compact = session_setting(session, NACRE_SETTING_VIEW) == NACRE_VIEW_COMPACT;
+    if (ret->merged < 0)
+        ret->merged = session_setting(session, NACRE_SETTING_ORDER) == NACRE_ORDER_MERGED;
     for (int s = 0; s < 2; s++)
         if (ret->lines[s] < 0)
             ret->lines[s] = session_setting(session, lines[s]);
@@ -348,18 +354,22 @@ static int append_last(struct buf *out, const char *text, size_t room, bool *ret
     return buf_append(out, line, cut_middle(line, MIN(room - 1, sizeof line), &cut, &lost));
 }
 
+/* What was not read yet of its output, or the end of that. */
 static int append_tail(struct buf *out, nacre_session *s, const nacre_record *record, size_t room,
                        bool *ret_cut, nacre_error *err)
 {
     uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
     uint64_t raw = MAX((uint64_t)room * RAW_PER_BYTE, (uint64_t)NACRE_VIEW_BUDGET_MIN);
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
-    nacre_position position = NACRE_POSITION_INIT;
+    nacre_position position = view_position(s, &record->id);
     cleanup_free char *text = NULL;
     int is_new = 0;
-    position.offset = end > raw ? end - raw : 0;
+    bool torn = end - MIN(position.offset, end) > raw;
+    if (torn) {
+        position = (nacre_position)NACRE_POSITION_INIT;
+        position.offset = end - raw;
+    }
     options.bytes = MIN(8 * raw, (uint64_t)NACRE_VIEW_BUDGET_MAX);
-    bool torn = position.offset > 0;
     int r = view_news(s, record, &position, &options, &text, &is_new, err);
     if (r < 0 || !is_new)
         return r;
@@ -371,16 +381,35 @@ static int append_tail(struct buf *out, nacre_session *s, const nacre_record *re
                                                      : 0;
 }
 
-static int append_facts(struct buf *out, const nacre_record *record, bool repeated)
+/* Who ended it, if it was not this session; and that another one started it. */
+static int append_origin(struct buf *out, nacre_session *s, const nacre_record *record)
+{
+    struct shell shell = {0};
+    registry_get(s->registry, &record->id, &shell);
+    int r = 0;
+    if (record->outcome == NACRE_KILLED && record->reason == NACRE_REASON_KILL && !shell.ended_here)
+        r = buf_str(out, ", by somebody outside of this session");
+    if (r == 0 && !nacre_id_equal(&record->session, &s->id))
+        r = buf_str(out, ", started by an earlier session");
+    return r;
+}
+
+static int append_facts(struct buf *out, nacre_session *s, const nacre_record *record,
+                        bool repeated)
 {
     char status[64], code[16] = "none", command[COMMAND_BYTES + 1];
     bool success = record->outcome == NACRE_EXITED && record->exit_code == 0;
     if (record->exit_code >= 0)
         snprintf(code, sizeof code, "%d", record->exit_code);
-    int r = buf_printf(
-        out, "[Background task %s completed]%s\nstatus: %s\nexit_code: %s\nsuccess: %s\n",
-        nacre_id_short(&record->id).s, repeated ? " (repeated)" : "",
-        nacre_status(record, status, sizeof status), code, success ? "true" : "false");
+    int r = buf_printf(out, "[Background task %s completed]%s\nstatus: %s",
+                       nacre_id_short(&record->id).s, repeated ? " (repeated)" : "",
+                       nacre_status(record, status, sizeof status));
+    if (r == 0)
+        r = pipeline_words(out, record);
+    if (r == 0)
+        r = append_origin(out, s, record);
+    if (r == 0)
+        r = buf_printf(out, "\nexit_code: %s\nsuccess: %s\n", code, success ? "true" : "false");
     if (r == 0)
         r = buf_printf(out, "elapsed_ms: %lld\ncommand: ", (long long)record->elapsed_ms);
     size_t size = text_whole(record->command, MIN(strlen(record->command), sizeof command - 1));
@@ -390,6 +419,8 @@ static int append_facts(struct buf *out, const nacre_record *record, bool repeat
         r = brief_line(out, command, COMMAND_COLUMNS);
     if (r == 0)
         r = buf_str(out, "\n");
+    if (r == 0)
+        r = held_words(out, record);
     return r == 0 ? limit_words(out, record, LIMIT_WORDS_MAX) : r;
 }
 
@@ -399,7 +430,7 @@ static int write_completion(nacre_session *s, const nacre_record *record, bool r
 {
     struct buf tail cleanup_buf = BUF_UP_TO(budget);
     bool cut = false;
-    int e = append_facts(out, record, repeated);
+    int e = append_facts(out, s, record, repeated);
     size_t used = out->len + OMITTED_MAX;
     int r = e == 0 && used < budget ? append_tail(&tail, s, record, budget - used, &cut, err) : 0;
     if (r < 0)

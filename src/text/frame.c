@@ -19,6 +19,7 @@ static const char *const our_beginnings[] = {
     "Lost | ",
     "Unknown | ",
     /* its other lines */
+    "Perhaps lost: what its",
     "Left out: ",
     "No line looks like the cause. ",
     "Left running: ",
@@ -39,7 +40,8 @@ static const char *const our_beginnings[] = {
     "omitted:",
     /* answers of tools */
     "killed background shell ",
-    "no running background shell ",
+    "background shell ",
+    "no shell has the id or name ",
     "no background shell",
     "Started background shell ",
     "Still running after ",

@@ -43,6 +43,7 @@ struct shown_stream {
     uint64_t lines, bytes;  /* as printed */
     uint64_t line_base, byte_base; /* what to add to the numbers of after */
     uint64_t safe;                 /* how many lines are safe */
+    bool binary;                   /* none of it is shown: then there are neither lines nor bytes */
 
     size_t limit;                        /* bytes of one line */
     size_t first;                        /* so many lines of before->first */

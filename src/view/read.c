@@ -7,6 +7,7 @@
 #include "run/log.h"
 #include "screen/render.h"
 #include "view/choose.h"
+#include "view/ending_words.h"
 #include "view/lines.h"
 #include "view/recall_hint.h"
 
@@ -382,8 +383,12 @@ static int write_view(struct buf *out, struct log_reading *r, const nacre_view_o
 {
     char status[64];
     size_t budget = summary_budget(options), before = out->len;
-    int e = buf_printf(out, "[shell %s \xe2\x80\x94 %s]\n", nacre_id_short(&r->record->id).s,
+    int e = buf_printf(out, "[shell %s \xe2\x80\x94 %s", nacre_id_short(&r->record->id).s,
                        nacre_status(r->record, status, sizeof status));
+    if (e == 0)
+        e = pipeline_words(out, r->record);
+    if (e == 0)
+        e = buf_str(out, "]\n");
     if (e < 0 || (r->count == 0 && r->last == 0))
         return e < 0 ? e : buf_str(out, "(no new output)\n");
     size_t room = budget - (out->len - before), limit = room;
@@ -427,6 +432,39 @@ static void move_position(const struct log_reading *r, nacre_position *position)
     *position = next;
 }
 
+static void log_reading_done(struct log_reading *r)
+{
+    part_done(&r->parts[0]);
+    part_done(&r->parts[1]);
+    free(r->items);
+    free(r);
+}
+
+int view_merged(struct buf *out, const nacre_record *record, size_t room, summary_read_fn *read,
+                void *self, bool *ret_fits)
+{
+    const nacre_position beginning = NACRE_POSITION_INIT;
+    struct log_reading *r = calloc(1, sizeof *r);
+    if (!r)
+        return -ENOMEM;
+    r->record = record;
+    r->from = &beginning;
+    r->streams = NACRE_BOTH;
+    r->unread = READ_UNREAD_MAX;
+    r->end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
+    r->line_max = room;
+    int e = read_parts(r, read, self);
+    if (e == 0)
+        e = order_items(r);
+    if (e == 0)
+        fit_items(r, room, room);
+    *ret_fits = e == 0 && r->whole;
+    if (*ret_fits)
+        e = write_items(out, r, 0, r->count, room);
+    log_reading_done(r);
+    return e;
+}
+
 int view_read(struct buf *out, const nacre_record *record, nacre_position *position,
               const nacre_view_options *options, uint64_t unread, summary_read_fn *read, void *self,
               bool *ret_new)
@@ -449,9 +487,6 @@ int view_read(struct buf *out, const nacre_record *record, nacre_position *posit
         *ret_new = r->count > 0 || r->last > 0;
         move_position(r, position);
     }
-    part_done(&r->parts[0]);
-    part_done(&r->parts[1]);
-    free(r->items);
-    free(r);
+    log_reading_done(r);
     return e;
 }

@@ -22,3 +22,8 @@
 int view_read(struct buf *out, const nacre_record *record, nacre_position *position,
               const nacre_view_options *options, uint64_t unread, summary_read_fn *read, void *self,
               bool *ret_new);
+
+/* Appends the whole output of a run, both streams in the order they were read, if it has room;
+ * nothing if not. */
+int view_merged(struct buf *out, const nacre_record *record, size_t room, summary_read_fn *read,
+                void *self, bool *ret_fits);

@@ -7,15 +7,17 @@
 #include "text/brief.h"
 #include "text/frame.h"
 #include "view/choose.h"
+#include "view/ending_words.h"
 #include "view/fence_words.h"
 #include "view/limit_words.h"
 #include "view/rank.h"
+#include "view/read.h"
 #include "view/recall_hint.h"
 
 #define CHUNK ((size_t)256 * 1024)
 
 /* The parts that are never left out, and the headings, fit the smallest budget. */
-#define HEADER_MAX 160
+#define HEADER_MAX 192
 #define NOTICE_MAX 608
 _Static_assert(HEADER_MAX + NOTICE_MAX + 2 * CHOOSE_HEADING <= NACRE_VIEW_BUDGET_MIN,
                "the smallest budget is large enough");
@@ -157,6 +159,10 @@ static int collect_streams(struct source *from, summary_read_fn *read, void *sel
         r = collect_log(from, read, self);
     for (int s = 0; r == 0 && s < 2; s++)
         r = finish_stream(&from->streams[s], end_is_there(from, s));
+    for (int s = 0; r == 0 && s < 2; s++)
+        if (collect_is_binary(from->streams[s].before))
+            from->streams[s] = (struct shown_stream){
+                .before = from->streams[s].before, .after = from->streams[s].after, .binary = true};
     return r;
 }
 
@@ -214,16 +220,33 @@ static int write_outcome(struct buf *out, const nacre_record *record)
     return buf_str(out, "Unknown");
 }
 
-static int write_header(struct buf *out, const nacre_record *record)
+/* "1 line", "2 lines". */
+static const char *lines_word(uint64_t lines)
+{
+    return lines == 1 ? "line" : "lines";
+}
+
+/* With the amounts, unless headings or the text itself say them. */
+static int write_header(struct buf *out, const nacre_record *record, bool amounts)
 {
     int r = write_outcome(out, record);
     if (r == 0)
-        r = buf_printf(out, " | stdout: %llu lines | stderr: %llu lines%s%s\n",
+        r = pipeline_words(out, record);
+    if (r == 0 && amounts)
+        r = buf_printf(out, " | stdout: %llu %s | stderr: %llu %s",
                        (unsigned long long)record->lines[NACRE_STDOUT],
+                       lines_word(record->lines[NACRE_STDOUT]),
                        (unsigned long long)record->lines[NACRE_STDERR],
-                       record->sandbox && record->sandbox[0] ? " | sandbox: " : "",
-                       record->sandbox ? record->sandbox : "");
-    return r;
+                       lines_word(record->lines[NACRE_STDERR]));
+    if (r == 0 && record->sandbox && record->sandbox[0])
+        r = buf_printf(out, " | sandbox: %s", record->sandbox);
+    return r == 0 ? buf_str(out, "\n") : r;
+}
+
+/* How one ended that was not left to end by itself is never said without the amounts. */
+static bool needs_amounts(const nacre_record *record)
+{
+    return record->outcome != NACRE_EXITED;
 }
 
 /* One process that outlived the command. */
@@ -277,7 +300,9 @@ static int write_spare(struct buf *out, const nacre_record *record)
 static int write_refusals(struct buf *out, const nacre_record *record, size_t room)
 {
     room -= MIN(room, 2 * (size_t)CHOOSE_HEADING);
-    int r = limit_words(out, record, MIN(room / 4, (size_t)LIMIT_WORDS_MAX));
+    int r = room > 2 * (size_t)HELD_WORDS_MAX ? held_words(out, record) : 0;
+    if (r == 0)
+        r = limit_words(out, record, MIN(room / 4, (size_t)LIMIT_WORDS_MAX));
     return r < 0 ? r : fence_words(out, record, MIN(room / 4, (size_t)FENCE_WORDS_MAX));
 }
 
@@ -300,7 +325,8 @@ struct notice {
     struct recall_range ranges[2];
 };
 
-static struct notice notice_of(const struct shown_stream streams[2])
+/* What is no longer in the log is not offered. */
+static struct notice notice_of(const nacre_record *record, const struct shown_stream streams[2])
 {
     struct notice n = {0};
     for (int s = 0; s < 2; s++) {
@@ -308,7 +334,7 @@ static struct notice notice_of(const struct shown_stream streams[2])
         n.lines[s] = o.lines;
         n.bytes[s] = o.bytes;
         n.cut += choose_cut_lines(&streams[s], &n.ranges[s].from, &n.ranges[s].to);
-        if (o.bytes > 0)
+        if (o.bytes > record->dropped_bytes[s])
             n.ranges[s] =
                 o.from <= o.to ? (struct recall_range){o.from, o.to} : (struct recall_range){0, 0};
     }
@@ -349,7 +375,8 @@ static size_t longest_notice(const nacre_record *record, nacre_audience audience
     return write_left_out(&text, record, &n, audience) == 0 ? text.len : NOTICE_MAX;
 }
 
-#define WHOLE_HEADING "--- %s (%llu lines) ---\n"
+#define BINARY_HEADING "--- %s (binary: %llu bytes, not shown) ---\n"
+#define WHOLE_HEADING  "--- %s (%llu %s) ---\n"
 
 static int write_heading(struct buf *out, const struct shown_stream *s, nacre_stream stream,
                          uint64_t end_lost)
@@ -358,7 +385,7 @@ static int write_heading(struct buf *out, const struct shown_stream *s, nacre_st
     struct omission o = omission_of(s);
     unsigned long long all = s->lines, shown = choose_last_lines(s), hidden = o.lines;
     if (o.bytes == 0 && s->first == 0 && s->lifted_count == 0)
-        return buf_printf(out, WHOLE_HEADING, name, all);
+        return buf_printf(out, WHOLE_HEADING, name, all, lines_word(all));
     if (end_lost)
         return buf_printf(out, "--- %s (%llu of %llu, the last were not kept) ---\n", name, shown,
                           all);
@@ -405,14 +432,20 @@ static bool end_is_lost(const struct shown_stream *s)
     return !s->after && s->before->bytes < s->bytes;
 }
 
-static int write_stream(struct buf *out, const struct shown_stream *s, nacre_stream stream)
+static bool is_printed(const struct shown_stream *s)
 {
-    if (s->bytes == 0)
+    return s->bytes > 0;
+}
+
+static int write_stream(struct buf *out, const struct shown_stream *s, nacre_stream stream,
+                        bool heading)
+{
+    if (!is_printed(s))
         return 0;
     int r = write_first(out, s, stream);
     if (r == 0)
         r = write_causes(out, s, stream);
-    if (r == 0)
+    if (r == 0 && heading)
         r = write_heading(out, s, stream, end_is_lost(s));
     const struct lines *last = &choose_tail(s)->last;
     for (size_t i = s->last; r == 0 && i < last->count; i++)
@@ -435,34 +468,44 @@ static bool is_failure(const nacre_record *record)
            !(record->outcome == NACRE_EXITED && record->exit_code == 0);
 }
 
-/* Decides what is shown in a room that is for headings and lines, and for the notice if there has
- * to be one. */
-static void fit_streams(struct shown_stream streams[2], const nacre_view_options *options,
-                        bool failed, size_t room, size_t notice)
+/* One stream that is shown whole needs no heading. */
+static bool needs_headings(const struct shown_stream streams[2])
 {
-    size_t whole = 0, headings = 0;
-    bool complete = true;
+    return (is_printed(&streams[0]) || streams[0].binary) &&
+           (is_printed(&streams[1]) || streams[1].binary);
+}
+
+/* Whether there is room for all of it. */
+static bool fits_whole(const struct shown_stream streams[2], const nacre_view_options *options,
+                       size_t room)
+{
+    size_t whole = 0;
     for (int s = 0; s < 2; s++) {
-        if (streams[s].bytes == 0)
+        whole += streams[s].binary ? sizeof BINARY_HEADING + 20 : 0;
+        if (!is_printed(&streams[s]))
             continue;
-        complete = complete && choose_is_complete(&streams[s]) &&
-                   (options->compact <= 0 || is_short(&streams[s]));
-        headings += CHOOSE_HEADING;
-    }
-    for (int s = 0; complete && s < 2; s++)
-        if (streams[s].bytes > 0)
+        if (!choose_is_complete(&streams[s]) || (options->compact > 0 && !is_short(&streams[s])))
+            return false;
+        whole += choose_whole_cost(&streams[s]);
+        if (needs_headings(streams))
             whole += (size_t)snprintf(NULL, 0, WHOLE_HEADING, recall_stream(s),
-                                      (unsigned long long)streams[s].lines) +
-                     choose_whole_cost(&streams[s]);
-    size_t left = room - MIN(room, headings + notice);
-    if (complete && whole <= room) {
-        choose_whole(&streams[0]);
-        choose_whole(&streams[1]);
-    } else if (options->compact > 0) {
-        choose_compact(streams, left);
-    } else {
-        choose(streams, left, failed);
+                                      (unsigned long long)streams[s].lines,
+                                      lines_word(streams[s].lines));
     }
+    return whole <= room;
+}
+
+/* Decides what is shown of more than there is room for. */
+static void fit_streams(struct shown_stream streams[2], const nacre_view_options *options,
+                        bool failed, size_t room)
+{
+    for (int s = 0; s < 2; s++)
+        room -=
+            is_printed(&streams[s]) || streams[s].binary ? MIN(room, (size_t)CHOOSE_HEADING) : 0;
+    if (options->compact > 0)
+        choose_compact(streams, room);
+    else
+        choose(streams, room, failed);
 }
 
 /* What is worth asking for in what was left out, after how it ended. */
@@ -484,7 +527,7 @@ static int write_no_cause(struct buf *out, const nacre_record *record,
 {
     for (int s = 0; s < 2; s++)
         for (enum salience degree = SALIENCE_MENTION; degree <= SALIENCE_CAUSE; degree++)
-            if (choose_degree(&streams[s], degree) > 0)
+            if (is_printed(&streams[s]) && choose_degree(&streams[s], degree) > 0)
                 return 0;
     if (!is_failure(record))
         return 0;
@@ -499,54 +542,124 @@ static bool is_left_out(const struct notice *n)
     return n->bytes[0] > 0 || n->bytes[1] > 0;
 }
 
-static int compose_summary(struct buf *out, const nacre_record *record,
-                           const nacre_view_options *options, struct shown_stream streams[2])
+/* What stands around the lines: made before it is known which of them there is room for. */
+struct surroundings {
+    struct buf header;    /* with the amounts */
+    struct buf remarks;   /* on how it ended, and what it was refused */
+    struct buf leftovers; /* that it left running */
+    struct buf advice;    /* if no line looks like the cause */
+    size_t notice;        /* bytes, at most */
+};
+
+static void surroundings_done(struct surroundings *s)
 {
-    struct buf leftovers cleanup_buf = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX);
-    struct buf advice cleanup_buf = BUF_UP_TO(NOTICE_MAX);
-    size_t before = out->len, budget = summary_budget(options);
-    size_t longest = longest_notice(record, options->audience);
-    int r = write_header(out, record);
+    buf_done(&s->header);
+    buf_done(&s->remarks);
+    buf_done(&s->leftovers);
+    buf_done(&s->advice);
+}
+
+static int surroundings_make(struct surroundings *s, const nacre_record *record,
+                             const nacre_view_options *options,
+                             const struct shown_stream streams[2])
+{
+    size_t budget = summary_budget(options);
+    *s = (struct surroundings){
+        .header = BUF_UP_TO(NACRE_VIEW_BUDGET_MIN),
+        .remarks = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX),
+        .leftovers = BUF_UP_TO(NACRE_VIEW_BUDGET_MAX),
+        .advice = BUF_UP_TO(NOTICE_MAX),
+        .notice = is_printed(&streams[0]) || is_printed(&streams[1])
+                      ? longest_notice(record, options->audience)
+                      : 0,
+    };
+    int r = write_header(&s->header, record, true);
     if (r == 0)
-        r = write_spare(out, record);
+        r = write_spare(&s->remarks, record);
     if (r == 0)
-        r = write_refusals(out, record, budget - (out->len - before) - longest);
-    size_t frame = out->len - before;
-    size_t spare = budget - frame - longest - 2 * (size_t)CHOOSE_HEADING;
+        r = write_refusals(&s->remarks, record, budget - s->header.len - s->notice);
+    size_t spare = budget - s->header.len - s->remarks.len - s->notice - 2 * (size_t)CHOOSE_HEADING;
     if (r == 0)
-        r = write_leftovers(&leftovers, record, spare / 2);
+        r = write_leftovers(&s->leftovers, record, spare / 2);
     if (r == 0)
-        r = write_no_cause(&advice, record, streams, options->audience);
-    if (r < 0)
-        return r;
-    advice.len = advice.len <= spare / 4 ? advice.len : 0;
-    fit_streams(streams, options, is_failure(record), budget - frame - leftovers.len,
-                longest + advice.len);
-    struct notice notice = notice_of(streams);
-    r = write_left_out(out, record, &notice, options->audience);
-    if (r == 0 && is_left_out(&notice))
-        r = buf_append(out, advice.data, advice.len);
-    if (r == 0)
-        r = buf_append(out, leftovers.data, leftovers.len);
-    if (r == 0)
-        r = write_stream(out, &streams[NACRE_STDERR], NACRE_STDERR);
-    if (r == 0)
-        r = write_stream(out, &streams[NACRE_STDOUT], NACRE_STDOUT);
+        r = write_no_cause(&s->advice, record, streams, options->audience);
+    s->advice.len = s->advice.len <= spare / 4 ? s->advice.len : 0;
     return r;
 }
 
-/* Of a command that printed nothing there is nothing to choose from. */
-static int compose_bare(struct buf *out, const nacre_record *record,
-                        const nacre_view_options *options)
+static int write_buf(struct buf *out, const struct buf *text)
 {
-    size_t before = out->len, budget = summary_budget(options);
-    int r = write_header(out, record);
+    return text->len > 0 ? buf_append(out, text->data, text->len) : 0;
+}
+
+static int write_streams(struct buf *out, const nacre_record *record,
+                         const struct shown_stream streams[2], bool headings)
+{
+    int r = 0;
+    for (int s = NACRE_STDERR; r == 0 && s >= 0; s--)
+        r = streams[s].binary ? buf_printf(out, BINARY_HEADING, recall_stream(s),
+                                           (unsigned long long)record->bytes[s])
+                              : write_stream(out, &streams[s], s, headings);
+    return r;
+}
+
+/* All of it, with no more around it than is needed to understand it. */
+static int write_whole(struct buf *out, const struct surroundings *around,
+                       const nacre_record *record, const nacre_view_options *options,
+                       struct shown_stream streams[2], summary_read_fn *read, void *self)
+{
+    size_t before = out->len;
+    bool merged = false;
+    int r = write_header(out, record, needs_amounts(record));
     if (r == 0)
-        r = write_spare(out, record);
+        r = write_buf(out, &around->remarks);
     if (r == 0)
-        r = write_refusals(out, record, budget - (out->len - before));
-    size_t spare = budget - (out->len - before) - 2 * (size_t)CHOOSE_HEADING;
-    return r < 0 ? r : write_leftovers(out, record, out->len + spare / 2);
+        r = write_buf(out, &around->leftovers);
+    if (r == 0 && options->merged > 0 && is_printed(&streams[0]) && is_printed(&streams[1]))
+        r = view_merged(out, record, summary_budget(options) - (out->len - before), read, self,
+                        &merged);
+    if (r < 0 || merged)
+        return r;
+    choose_whole(&streams[0]);
+    choose_whole(&streams[1]);
+    return write_streams(out, record, streams, needs_headings(streams));
+}
+
+static int write_part(struct buf *out, const struct surroundings *around,
+                      const nacre_record *record, const nacre_view_options *options,
+                      struct shown_stream streams[2])
+{
+    size_t used = around->header.len + around->remarks.len + around->leftovers.len +
+                  around->notice + around->advice.len;
+    fit_streams(streams, options, is_failure(record), summary_budget(options) - used);
+    struct notice notice = notice_of(record, streams);
+    int r = write_buf(out, &around->header);
+    if (r == 0)
+        r = write_buf(out, &around->remarks);
+    if (r == 0)
+        r = write_left_out(out, record, &notice, options->audience);
+    if (r == 0 && is_left_out(&notice))
+        r = write_buf(out, &around->advice);
+    if (r == 0)
+        r = write_buf(out, &around->leftovers);
+    return r < 0 ? r : write_streams(out, record, streams, true);
+}
+
+static int compose_summary(struct buf *out, const nacre_record *record,
+                           const nacre_view_options *options, struct shown_stream streams[2],
+                           summary_read_fn *read, void *self)
+{
+    __attribute__((cleanup(surroundings_done))) struct surroundings around;
+    struct buf header cleanup_buf = BUF_UP_TO(NACRE_VIEW_BUDGET_MIN);
+    int r = surroundings_make(&around, record, options, streams);
+    if (r == 0)
+        r = write_header(&header, record, needs_amounts(record));
+    if (r < 0)
+        return r;
+    size_t used = header.len + around.remarks.len + around.leftovers.len;
+    return fits_whole(streams, options, summary_budget(options) - used)
+               ? write_whole(out, &around, record, options, streams, read, self)
+               : write_part(out, &around, record, options, streams);
 }
 
 int summary_write(struct buf *out, const nacre_record *record, const nacre_view_options *options,
@@ -559,11 +672,9 @@ int summary_write(struct buf *out, const nacre_record *record, const nacre_view_
         .streams = streams,
         .end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
     };
-    if (from.end == 0)
-        return compose_bare(out, record, options);
-    int r = collect_streams(&from, read, self);
+    int r = from.end > 0 ? collect_streams(&from, read, self) : 0;
     if (r == 0)
-        r = compose_summary(out, record, options, streams);
+        r = compose_summary(out, record, options, streams, read, self);
     streams_done(streams);
     return r;
 }

@@ -169,13 +169,27 @@ void answer_take_completions(struct answer *a)
     a->budget -= a->reserve;
 }
 
+/* What was ended because its session was is no news to a later one. */
+static bool ended_with_session(const struct answer *a, const nacre_id *id)
+{
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    return session_record(a->session, id, HOME_LIGHT, &record, NULL, NULL) == 0 &&
+           record.reason == NACRE_REASON_OWNER;
+}
+
+/* Whether a completion needs no words: it is acknowledged with the rest all the same. */
+static bool needs_no_words(const struct answer *a, const nacre_id *id)
+{
+    return shows_end(a, id) || ended_with_session(a, id);
+}
+
 static int write_full(struct answer *a, size_t each)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < nacre_offer_count(a->offer); i++) {
         nacre_id id = nacre_offer_id(a->offer, i);
         cleanup_free char *text = NULL;
-        if (shows_end(a, &id))
+        if (needs_no_words(a, &id))
             continue;
         if (nacre_offer_text(a->offer, i, each - 2, &text, NULL) < 0)
             r = buf_printf(&a->completions, "[Background task %s completed]\nstatus: removed\n",
@@ -197,7 +211,7 @@ static int write_count(struct answer *a, size_t count)
         nacre_id id = nacre_offer_id(a->offer, i);
         nacre_record record = NACRE_RECORD_INIT;
         char status[64] = "removed";
-        if (shows_end(a, &id))
+        if (needs_no_words(a, &id))
             continue;
         if (session_record(a->session, &id, HOME_FULL, &record, NULL, NULL) == 0)
             nacre_status(&record, status, sizeof status);
@@ -217,7 +231,7 @@ static int write_completions(struct answer *a)
     size_t total = nacre_offer_count(a->offer), count = 0;
     for (size_t i = 0; i < total; i++) {
         nacre_id id = nacre_offer_id(a->offer, i);
-        count += !shows_end(a, &id);
+        count += !needs_no_words(a, &id);
     }
     if (count == 0)
         return 0;

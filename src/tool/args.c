@@ -60,7 +60,7 @@ static void describe_allowed(const struct arg *arg, char *buf, size_t size)
         [ARG_BYTES] = {"a string", "a string that is not empty"},
         [ARG_FLAG] = {"true or false"},
         [ARG_SECONDS] = {"a number of seconds from 0 on", "a number of seconds above 0"},
-        [ARG_MAP] = {"an object whose values are strings"},
+        [ARG_MAP] = {"an object of strings, numbers and booleans"},
         [ARG_LIMITS] = {"an object of limits"},
         [ARG_WISHES] = {"an object of lists of texts"},
     };
@@ -191,16 +191,30 @@ static bool take_texts(const json_t *value, const json_t **ret)
     return true;
 }
 
+/* Which value of a map is none, is said by check_map(). */
 static bool take_map(const json_t *value, const json_t **ret)
+{
+    *ret = value;
+    return json_is_object(value);
+}
+
+static int check_map(const struct arg *arg, const json_t *object, nacre_error *err)
 {
     const char *key;
     json_t *item;
-    if (!json_is_object(value))
-        return false;
-    json_object_foreach((json_t *)value, key,
-                        item) if (!json_is_null(item) && !json_is_string(item)) return false;
-    *ret = value;
-    return true;
+    char came[SHOWN_MAX + 8];
+    json_object_foreach((json_t *)object, key, item)
+    {
+        if (json_is_string(item) || json_is_number(item) || json_is_boolean(item) ||
+            json_is_null(item))
+            continue;
+        describe_value(item, came, sizeof came);
+        return err_set(
+            err, NACRE_EINVAL,
+            "%s.%.40s must be a string, a number, or true or false, such as %s; it is %s",
+            arg->name, key, arg->example, came);
+    }
+    return 0;
 }
 
 /* As a setting would have it: bytes, seconds and shares may be numbers too. What is wrong is said
@@ -360,7 +374,8 @@ static int parse_one(const struct arg *args, const char *name, const json_t *val
         return wrong(arg, name, value, err);
     int r = arg->type == ARG_LIMITS
                 ? take_limits(arg, value, (nacre_limits *)(values + arg->offset), err)
-                : 0;
+            : arg->type == ARG_MAP ? check_map(arg, value, err)
+                                   : 0;
     if (r < 0)
         return r;
     char place[48];
@@ -488,7 +503,8 @@ static json_t *property(const struct arg *arg, const nacre_settings *settings)
         json_object_set_new(p, "maxItems", json_integer(ITEMS_MAX));
         break;
     case ARG_MAP:
-        json_object_set_new(p, "additionalProperties", json_pack("{s:s}", "type", "string"));
+        json_object_set_new(p, "additionalProperties",
+                            json_pack("{s:[s,s,s]}", "type", "string", "number", "boolean"));
         break;
     case ARG_LIMITS:
         json_object_set_new(p, "properties", limits_properties());

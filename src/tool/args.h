@@ -26,7 +26,7 @@ enum arg_type {
     ARG_COUNT,   /* int64_t */
     ARG_CHOICE,  /* int, the place in the list of choices */
     ARG_TEXTS,   /* json_t *, an array of texts that is not empty */
-    ARG_MAP,     /* json_t *, an object of texts */
+    ARG_MAP,     /* json_t *, an object of texts, numbers and switches; null = none */
     ARG_LIMITS,  /* nacre_limits, 0 = not given */
     ARG_WISHES   /* json_t *, an object of lists of texts and of switches, by choices */
 };

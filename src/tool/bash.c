@@ -7,10 +7,11 @@
 #include "base/err.h"
 #include "session/session.h"
 #include "tool/feeding.h"
+#include "tool/missed.h"
 #include "tool/tool.h"
 
-#define MOMENT_MS 300          /* what a background command prints by then is in the answer */
-#define NOTE_MAX  ((size_t)80) /* of the one that comes after the summary */
+#define MOMENT_MS 300           /* what a background command prints by then is in the answer */
+#define NOTE_MAX  ((size_t)256) /* of those that come after the summary */
 
 struct bash_args {
     const char *command;
@@ -29,6 +30,8 @@ struct bash_args {
     const char *justification;
     int64_t tokens;
     nacre_limits limits;
+    bool replace;
+    int order;
 };
 
 struct bash {
@@ -36,11 +39,13 @@ struct bash {
     nacre_watch *watch; /* NULL = it was not started yet */
     nacre_command command;
     char **env; /* of the command */
+    char *cwd;
     enum { FOREGROUND, BACKGROUND, YIELDED } mode;
     enum { STARTING, WAITING, YIELDING, CANCELLING } stage;
     nacre_op *op; /* of every stage but WAITING */
     bool joined;  /* one of that name runs already */
-    bool clamped; /* the timeout that was asked for was too long */
+    bool clamped; /* the timeout that was asked for was too long, */
+    bool cut;     /* and so was the yield */
     int64_t timeout_ms, yield_ms;
     bool timeout_given;
     int64_t deadline_ns;
@@ -49,6 +54,7 @@ struct bash {
 
 static const char *const lifetimes[] = {"session", "keep", NULL};
 static const char *const permission_names[] = {"write", "hosts", "sockets", "full", NULL};
+static const char *const orders[] = {"streams", "merged", NULL};
 static const char *const sandboxes[] = {"read-only", "workspace-write", NULL};
 
 /* clang-format off */
@@ -65,7 +71,7 @@ static const struct arg bash_args_table[] = {
      .help = "Start it in the background and answer at once, with its id."},
     {"cwd", ARG_TEXT, offsetof(struct bash_args, cwd), .least = 1,
      .aliases = "workdir working_dir directory dir_path", .example = "\"src\"",
-     .help = "The directory to run in."},
+     .help = "The directory to run in; ~ is the home directory."},
     {"env", ARG_MAP, offsetof(struct bash_args, env), .example = "{\"CI\": \"1\"}",
      .help = "Variables to set for this command."},
     {"stdin", ARG_BYTES, offsetof(struct bash_args, input), .example = "\"yes\\n\"",
@@ -80,7 +86,10 @@ static const struct arg bash_args_table[] = {
      .example = "\"keep\"",
      .help = "keep: it survives the end of this session. Default: session."},
     {"name", ARG_TEXT, offsetof(struct bash_args, name), .least = 1, .example = "\"web\"",
-     .help = "A name. If the same command runs under it already, nothing is started."},
+     .help = "A name, for use as its id. If the same command runs under it already, nothing is "
+             "started."},
+    {"replace", ARG_FLAG, offsetof(struct bash_args, replace), .example = "true",
+     .help = "With name: if another command runs under it, that one is ended first."},
     {"description", ARG_TEXT, offsetof(struct bash_args, description),
      .example = "\"run the unit tests\"", .help = "What it is for, in a few words, for people."},
     {"sandbox", ARG_CHOICE, offsetof(struct bash_args, sandbox), .choices = sandboxes,
@@ -95,9 +104,13 @@ static const struct arg bash_args_table[] = {
     {"justification", ARG_TEXT, offsetof(struct bash_args, justification),
      .example = "\"the deployment writes there\"",
      .help = "Why it needs that, for the user, in a few words."},
-    {"max_output_tokens", ARG_COUNT, offsetof(struct bash_args, tokens), .least = 512,
+    {"max_output_tokens", ARG_COUNT, offsetof(struct bash_args, tokens), .least = 1,
      .most = CALL_BUDGET_MAX / NACRE_TOKEN_BYTES, .example = "5000",
      .help = "The most to show of its output; {answer} if not given."},
+    {"order", ARG_CHOICE, offsetof(struct bash_args, order), .choices = orders,
+     .example = "\"merged\"",
+     .help = "Of output that is shown whole: stderr and then stdout, or both merged as they came. "
+             "{order} if not given."},
     {"limits", ARG_LIMITS, offsetof(struct bash_args, limits), .example = "{\"memory\": \"2GiB\"}",
      .help = "What it may use with all that it starts; can only be less than the configured "
              "limits. Sizes like 512MiB, times like 10m."},
@@ -127,14 +140,17 @@ static char **make_env(const json_t *map)
         return NULL;
     json_object_foreach((json_t *)map, name, value)
     {
-        size_t size = strlen(name) + json_string_length(value) + 2;
+        bool text = json_is_string(value);
+        cleanup_free char *other =
+            text ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+        const char *as_text = text ? json_string_value(value) : other ? other : "";
+        size_t size = strlen(name) + strlen(as_text) + 2;
         list[count] = malloc(size);
         if (!list[count]) {
             free_env(list);
             return NULL;
         }
-        snprintf(list[count++], size, json_is_null(value) ? "%s" : "%s=%s", name,
-                 json_is_null(value) ? "" : json_string_value(value));
+        snprintf(list[count++], size, json_is_null(value) ? "%s" : "%s=%s", name, as_text);
     }
     return list;
 }
@@ -158,6 +174,7 @@ static void set_times(nacre_call *c, nacre_command *command)
         b->timeout_ms = most;
     }
     b->yield_ms = a->yield >= 0 ? a->yield : call_setting(c, NACRE_SETTING_YIELD);
+    b->cut = a->yield > MAX(call_wait_max(c), INT64_C(1));
     b->yield_ms = MIN(b->yield_ms, MAX(call_wait_max(c), INT64_C(1)));
     if (background || b->timeout_given || b->timeout_ms <= b->yield_ms)
         command->timeout_ms = b->timeout_ms;
@@ -213,6 +230,24 @@ static int refuse_permissions(nacre_call *c, const json_t *wishes, nacre_error *
                    line.data ? line.data : "");
 }
 
+/* "~" and "~/src" as a shell would have them. */
+static int find_cwd(const struct bash_args *a, struct bash *b, nacre_error *err)
+{
+    const char *home = getenv("HOME");
+    b->command.cwd = a->cwd;
+    if (!a->cwd || a->cwd[0] != '~' || (a->cwd[1] && a->cwd[1] != '/'))
+        return 0;
+    if (!home || !*home)
+        return err_set(err, NACRE_EINVAL, "cwd: \"~\" has no meaning here: HOME is not set");
+    size_t size = strlen(home) + strlen(a->cwd);
+    b->cwd = malloc(size);
+    if (!b->cwd)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    snprintf(b->cwd, size, "%s%s", home, a->cwd + 1);
+    b->command.cwd = b->cwd;
+    return 0;
+}
+
 static int bash_begin(nacre_call *c, nacre_error *err)
 {
     const struct bash_args *a = c->args;
@@ -227,7 +262,6 @@ static int bash_begin(nacre_call *c, nacre_error *err)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     b->command = (nacre_command)NACRE_COMMAND_INIT;
     b->command.text = a->command;
-    b->command.cwd = a->cwd;
     b->command.env = (const char *const *)b->env;
     b->command.lifetime = a->lifetime == 1 ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION;
     b->command.name = a->name;
@@ -235,9 +269,15 @@ static int bash_begin(nacre_call *c, nacre_error *err)
     b->command.background = b->mode == BACKGROUND;
     b->command.sandbox = a->sandbox >= 0 ? sandboxes[a->sandbox] : NULL;
     b->command.limits = a->limits;
+    b->command.replace = a->replace;
     set_input(a, &b->command);
     set_times(c, &b->command);
-    int r = session_start(c->session, &b->command, &b->op, err);
+    if (a->replace && !a->name)
+        return err_set(err, NACRE_EINVAL,
+                       "replace goes with name, such as \"name\": \"web\": it ends what has it");
+    int r = find_cwd(a, b, err);
+    if (r == 0)
+        r = session_start(c->session, &b->command, &b->op, err);
     return r < 0 ? r : bash_step(c, err);
 }
 
@@ -353,6 +393,9 @@ static int bash_cancel(nacre_call *c, nacre_error *err)
 
 static void note_clamp(const struct bash *b, struct answer *a)
 {
+    if (b->cut && b->mode == YIELDED)
+        answer_note(a, "it was left after %.10g s, the longest that one call waits",
+                    (double)b->yield_ms / 1000);
     if (b->clamped)
         answer_note(a, "the timeout was cut to %lld s, the longest that is allowed",
                     (long long)(b->timeout_ms / 1000));
@@ -396,15 +439,19 @@ static int answer_summary(nacre_call *c, struct answer *a, nacre_error *err)
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
     nacre_view_options options = NACRE_VIEW_OPTIONS_INIT;
     cleanup_free char *text = NULL;
+    int r = take_record(c, &record, err);
+    if (r == 0)
+        missed_variables(a, &record, b->command.env);
+    options.merged = ((const struct bash_args *)c->args)->order;
     options.bytes =
         MAX(answer_room(a) - MIN(answer_room(a), NOTE_MAX), (size_t)NACRE_VIEW_BUDGET_MIN);
-    int r = take_record(c, &record, err);
     if (r == 0)
         r = view_summary(c->session, &record, &options, &text, err);
     if (r == 0)
         r = answer_text(a, text, err);
     if (r == 0)
         r = mark_seen(b, &record, a, err);
+    missed_terminal(a, &record);
     if (r == 0)
         answer_run(a, &record);
     return r;
@@ -416,6 +463,12 @@ static void note_timeout(const struct bash *b, const nacre_record *record, struc
         answer_note(a, "it is ended %.10g s after its start", (double)record->timeout_ms / 1000);
     if (b->mode == YIELDED && !b->timeout_given && record->outcome == NACRE_RUNNING)
         answer_note(a, "no timeout ends it");
+}
+
+static bool has_news(const struct answer *a, const nacre_record *record)
+{
+    return view_position(a->session, &record->id).offset <
+           record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
 }
 
 static int answer_shell(nacre_call *c, struct answer *a, const nacre_record *record,
@@ -432,13 +485,17 @@ static int answer_shell(nacre_call *c, struct answer *a, const nacre_record *rec
     if (b->joined)
         answer_note(a, "it was running under that name already; nothing was started");
     note_timeout(b, record, a);
-    int r = record->outcome == NACRE_RUNNING
-                ? answer_line(a, err,
-                              "%s. Read it with bash_output(id: \"%s\"), end it with "
-                              "kill_shell(id: \"%s\").",
-                              lead, id.s, id.s)
-                : answer_line(a, err, "%s; it has ended.", lead);
-    return r < 0 ? r : answer_news(a, record, answer_room(a), err);
+    int r = record->outcome == NACRE_RUNNING ? answer_line(a, err, "%s", lead)
+                                             : answer_line(a, err, "%s; it has ended.", lead);
+    if (r == 0 && record->outcome == NACRE_RUNNING && !has_news(a, record)) {
+        answer_run(a, record);
+        return 0;
+    }
+    missed_variables(a, record, b->command.env);
+    if (r == 0)
+        r = answer_news(a, record, answer_room(a), err);
+    missed_terminal(a, record);
+    return r;
 }
 
 static int bash_answer(nacre_call *c, struct answer *a, nacre_error *err)
@@ -470,6 +527,7 @@ static void bash_done(nacre_call *c)
     op_end(&b->op);
     nacre_watch_close(b->watch);
     free_env(b->env);
+    free(b->cwd);
 }
 
 const struct tool tool_bash = {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "session/session.h"
+#include "tool/await.h"
 #include "tool/feeding.h"
 #include "tool/tool.h"
 
@@ -17,6 +18,8 @@ struct input_args {
     struct arg_bytes input;
     const char *keys;
     bool eof;
+    struct await_args await;
+    int64_t tokens;
 };
 
 /* What comes next: the text, the keys one by one, the end of file; and then its effect is seen. */
@@ -32,13 +35,14 @@ struct input {
     int64_t deadline_ns;
     struct buf wrote; /* what was done, in words */
     bool over;        /* there is nobody to feed */
+    struct await await;
 };
 
 /* clang-format off */
 static const struct arg input_args_table[] = {
     {"id", ARG_TEXT, offsetof(struct input_args, id), .required = true, .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
-     .help = "The id of the shell."},
+     .help = "The id or name of the shell."},
     {"input", ARG_BYTES, offsetof(struct input_args, input), .aliases = "text",
      .example = "\"yes\\n\"",
      .help = "Text to write, as it is: a line needs its \\n."},
@@ -47,6 +51,19 @@ static const struct arg input_args_table[] = {
              "whose stdin was not kept), C-\\ quits, C-d ends the input, enter, tab, space."},
     {"eof", ARG_FLAG, offsetof(struct input_args, eof), .example = "true",
      .help = "Close its stdin afterwards."},
+    {"wait", ARG_SECONDS, offsetof(struct input_args, await.wait), .least = 0, .most = YEAR_MS,
+     .aliases = "wait_ms timeout timeout_ms", .example = "5",
+     .help = "Answer with what it prints: seconds to wait for that or the end; {wait} at most. "
+             "With until or idle the most if not given."},
+    {"until", ARG_TEXT, offsetof(struct input_args, await.until), .least = 1, .example = "\">>> $\"",
+     .help = "Answer with what it prints until that matches this regular expression, such as its "
+             "prompt."},
+    {"idle", ARG_SECONDS, offsetof(struct input_args, await.idle), .least = 1, .most = YEAR_MS,
+     .aliases = "idle_ms", .example = "0.5",
+     .help = "Answer with what it prints until it was silent for so many seconds."},
+    {"max_output_tokens", ARG_COUNT, offsetof(struct input_args, tokens), .least = 1,
+     .most = CALL_BUDGET_MAX / NACRE_TOKEN_BYTES, .example = "5000",
+     .help = "The most to show; {answer} if not given."},
     {0},
 };
 /* clang-format on */
@@ -228,10 +245,30 @@ static int input_step(nacre_call *c, nacre_error *err)
         if (r != TOOL_DONE)
             return r;
         in->deadline_ns = clock_deadline(a->keys || a->eof ? MOMENT_MS : 0);
+        await_start(&in->await);
         /* Its keeper has answered this very moment. */
         c->fresh = !a->keys && !a->eof && !session_mirrors(c->session, &in->id);
     }
-    return await_effect(c, err);
+    return in->await.follow ? await_step(&in->await, c, err) : await_effect(c, err);
+}
+
+/* From before what is done on: what comes of it shall be heard. */
+static int await_answer(nacre_call *c, nacre_error *err)
+{
+    const struct input_args *a = c->args;
+    struct input *in = c->state;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    int r = await_read(&in->await, c, &a->await, err);
+    if (r == 0 && await_is_wanted(&in->await)) {
+        r = session_record(c->session, &in->id, HOME_LIGHT, &record, NULL, err);
+        uint64_t end = record.bytes[NACRE_STDOUT] + record.bytes[NACRE_STDERR];
+        return r < 0 ? r : await_listen(&in->await, c, &a->await, &in->id, &end, 1, err);
+    }
+    if (r == 0)
+        r = nacre_watch_open(c->session, &in->id, UINT64_MAX, &in->watch, err);
+    if (r == 0)
+        nacre_watch_skip_output(in->watch);
+    return r;
 }
 
 static int input_begin(nacre_call *c, nacre_error *err)
@@ -239,6 +276,7 @@ static int input_begin(nacre_call *c, nacre_error *err)
     const struct input_args *a = c->args;
     struct input *in = c->state;
     in->wrote = BUF_UP_TO(4096);
+    call_set_budget(c, a->tokens);
     if (!a->input.data && !a->keys && !a->eof)
         return err_set(err, NACRE_EINVAL,
                        "input, keys or eof is missing, such as \"keys\": \"C-c\"");
@@ -247,12 +285,18 @@ static int input_begin(nacre_call *c, nacre_error *err)
         r = check_shell(c, err);
     if (r < 0 || in->over)
         return r < 0 ? r : TOOL_DONE;
-    /* From before what is done on: its end shall be heard. */
-    r = nacre_watch_open(c->session, &in->id, UINT64_MAX, &in->watch, err);
-    if (r < 0)
-        return r;
-    nacre_watch_skip_output(in->watch);
-    return input_step(c, err);
+    r = await_answer(c, err);
+    return r < 0 ? r : input_step(c, err);
+}
+
+/* What it printed says more than what was written. */
+static int answer_with_output(struct answer *a, const struct input *in, const nacre_record *record,
+                              nacre_error *err)
+{
+    if (!in->await.until || !follow_matched(in->await.follow, 0))
+        await_note(&in->await, a, 0, record);
+    await_note_time(&in->await, a);
+    return answer_news(a, record, answer_room(a), err);
 }
 
 static int input_answer(nacre_call *c, struct answer *a, nacre_error *err)
@@ -261,8 +305,8 @@ static int input_answer(nacre_call *c, struct answer *a, nacre_error *err)
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
     char status[64];
     int r = call_record(c, &in->id, &record, err);
-    if (r < 0)
-        return r;
+    if (r < 0 || in->await.follow)
+        return r < 0 ? r : answer_with_output(a, in, &record, err);
     bool ended = record.outcome != NACRE_RUNNING;
     r = answer_line(a, err, "[shell %s \xe2\x80\x94 %s]", nacre_id_short(&in->id).s,
                     nacre_status(&record, status, sizeof status));
@@ -293,6 +337,7 @@ static void input_done(nacre_call *c)
     struct input *in = c->state;
     feeding_done(&in->feeding);
     nacre_watch_close(in->watch);
+    await_done(&in->await);
     buf_done(&in->wrote);
 }
 
@@ -300,8 +345,9 @@ const struct tool tool_bash_input = {
     .name = "bash_input",
     .title = "Write to a background shell",
     .description = "Writes text or keys to the stdin of a shell that was started with keep_stdin, "
-                   "or interrupts one with C-c. Says what was written and whether it still runs; "
-                   "read what it answers with bash_output.",
+                   "or interrupts one with C-c. With wait, until or idle it answers with what that "
+                   "printed: one call for each line typed. Without, it says what was written and "
+                   "whether it still runs.",
     .args = input_args_table,
     .args_size = sizeof(struct input_args),
     .state_size = sizeof(struct input),

@@ -1,40 +1,36 @@
 /* bash_output: what shells have printed since the last time, after waiting for more if asked. */
 #include <string.h>
 
-#include "base/clock.h"
+#include "backend/op.h"
 #include "base/err.h"
 #include "session/session.h"
+#include "tool/await.h"
 #include "tool/excerpt.h"
-#include "tool/follow.h"
 #include "tool/tool.h"
 
-#define TAIL_MOST  100000
-#define NOTES_MAX  ((size_t)256) /* of one shell, after its text */
-#define STATUS_MAX ((size_t)96)  /* of one that does not fit */
+#define TAIL_MOST   100000
+#define NOTES_MAX   ((size_t)256) /* of one shell, after its text */
+#define STATUS_MAX  ((size_t)96)  /* of one that does not fit */
+#define WINDOW_NOTE 128           /* where the next window begins */
 
 struct output_args {
     const char *id;
     const json_t *ids;
-    bool all;
-    int64_t wait;
-    const char *until;
-    int64_t idle;
+    struct await_args await;
     int64_t offset;
     int64_t tail;
     const char *filter;
     int stream;
     int64_t tokens;
+    bool adopt;
 };
 
 struct output {
     nacre_id *ids;
     size_t count;
-    struct match *until, *filter;
-    struct follow *follow;
-    int64_t deadline_ns;
-    int64_t waited_ms; /* what it was allowed to */
-    bool cut;          /* it was asked to wait longer */
-    bool came_true;
+    struct match *filter;
+    struct await await;
+    nacre_op *adoption; /* under way */
 };
 
 static const char *const streams[] = {"stdout", "stderr", "both", NULL};
@@ -43,24 +39,25 @@ static const char *const streams[] = {"stdout", "stderr", "both", NULL};
 static const struct arg output_args_table[] = {
     {"id", ARG_TEXT, offsetof(struct output_args, id), .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
-     .help = "The id of the shell."},
+     .help = "The id or name of the shell."},
     {"ids", ARG_TEXTS, offsetof(struct output_args, ids), .example = "[\"ab12cd34\"]",
      .help = "Several shells instead: the wait ends when one of them is ready."},
-    {"all", ARG_FLAG, offsetof(struct output_args, all), .example = "true",
+    {"all", ARG_FLAG, offsetof(struct output_args, await.all), .example = "true",
      .help = "With ids: the wait ends when each of them is ready."},
-    {"wait", ARG_SECONDS, offsetof(struct output_args, wait), .least = 0, .most = YEAR_MS,
+    {"wait", ARG_SECONDS, offsetof(struct output_args, await.wait), .least = 0, .most = YEAR_MS,
      .aliases = "wait_ms timeout timeout_ms", .example = "20",
      .help = "Seconds to wait for new output or the end; {wait} at most, {wait_progress} with "
              "progress reports. Default: 0, with until or idle the most."},
-    {"until", ARG_TEXT, offsetof(struct output_args, until), .least = 1,
+    {"until", ARG_TEXT, offsetof(struct output_args, await.until), .least = 1,
      .example = "\"listening on port\"",
      .help = "Wait until new output matches this regular expression, or the end. It matches within "
              "a line; with \\n in it, across lines."},
-    {"idle", ARG_SECONDS, offsetof(struct output_args, idle), .least = 1, .most = YEAR_MS,
+    {"idle", ARG_SECONDS, offsetof(struct output_args, await.idle), .least = 1, .most = YEAR_MS,
      .aliases = "idle_ms", .example = "2",
      .help = "Wait until nothing was printed for so many seconds, or the end."},
     {"offset", ARG_COUNT, offsetof(struct output_args, offset), .least = 0, .example = "0",
-     .help = "Show again from this byte of its output on, instead of what is new; 0 is all."},
+     .help = "Show again what fits from this byte of its output on, instead of what is new; the "
+             "next offset is named."},
     {"tail", ARG_COUNT, offsetof(struct output_args, tail), .least = 1, .most = TAIL_MOST,
      .example = "50", .help = "Show its last lines, so many, instead of what is new."},
     {"filter", ARG_TEXT, offsetof(struct output_args, filter), .least = 1,
@@ -68,9 +65,12 @@ static const struct arg output_args_table[] = {
      .help = "Show only lines that match this regular expression, each by itself."},
     {"stream", ARG_CHOICE, offsetof(struct output_args, stream), .choices = streams,
      .example = "\"stderr\"", .help = "Only this stream. Default: both."},
-    {"max_output_tokens", ARG_COUNT, offsetof(struct output_args, tokens), .least = 512,
+    {"max_output_tokens", ARG_COUNT, offsetof(struct output_args, tokens), .least = 1,
      .most = CALL_BUDGET_MAX / NACRE_TOKEN_BYTES, .example = "5000",
      .help = "The most to show; {answer} if not given."},
+    {"adopt", ARG_FLAG, offsetof(struct output_args, adopt), .example = "true",
+     .help = "Make a kept shell that an ended session left this session's own: its end is told "
+             "here."},
     {0},
 };
 /* clang-format on */
@@ -87,10 +87,12 @@ static int check_output_args(const struct output_args *a, nacre_error *err)
     if (!a->id == !a->ids)
         return err_set(err, NACRE_EINVAL, "give id or ids, such as \"id\": \"ab12cd34\"%s",
                        a->id ? ", not both" : "");
-    if (a->all && !a->ids)
+    if (a->await.all && !a->ids)
         return err_set(err, NACRE_EINVAL, "all goes with ids, such as \"ids\": [\"ab12cd34\"]");
     if (a->offset >= 0 && a->tail >= 0)
         return err_set(err, NACRE_EINVAL, "give offset or tail, not both");
+    if (a->adopt && !a->id)
+        return err_set(err, NACRE_EINVAL, "adopt goes with id, for one shell at a time");
     return 0;
 }
 
@@ -122,89 +124,56 @@ static int find_ids(nacre_call *c, nacre_error *err)
     return 0;
 }
 
-static int make_patterns(nacre_call *c, nacre_error *err)
-{
-    const struct output_args *a = c->args;
-    struct output *o = c->state;
-    int r = a->until ? match_new("until", a->until, true, &o->until, err) : 0;
-    if (r == 0 && a->filter)
-        r = match_new("filter", a->filter, false, &o->filter, err);
-    return r;
-}
-
 static int begin_wait(nacre_call *c, nacre_error *err)
 {
     const struct output_args *a = c->args;
     struct output *o = c->state;
-    struct follow_want want = {.until = o->until, .idle_ms = a->idle, .all = a->all};
     cleanup_free uint64_t *offsets = calloc(o->count, sizeof *offsets);
     if (!offsets)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     for (size_t i = 0; i < o->count; i++)
         offsets[i] = view_position(c->session, &o->ids[i]).offset;
-    o->deadline_ns = clock_deadline(o->waited_ms);
-    return follow_new(c->session, &want, o->ids, offsets, o->count, &o->follow, err);
+    int r = await_listen(&o->await, c, &a->await, o->ids, offsets, o->count, err);
+    return r < 0 ? r : await_step(&o->await, c, err);
+}
+
+static int begin_or_read(nacre_call *c, nacre_error *err)
+{
+    const struct output *o = c->state;
+    return await_is_wanted(&o->await) ? begin_wait(c, err) : TOOL_DONE;
 }
 
 static int output_step(nacre_call *c, nacre_error *err)
 {
     struct output *o = c->state;
-    int r = follow_step(o->follow, err);
-    if (r != 0) {
-        o->came_true = r > 0;
+    if (!o->adoption)
+        return await_step(&o->await, c, err);
+    int r = call_step_op(c, o->adoption, err);
+    if (r != TOOL_DONE)
         return r;
-    }
-    if (clock_left_ms(o->deadline_ns) == 0)
-        return TOOL_DONE;
-    c->fd = follow_fd(o->follow);
-    c->wake_ns = MIN(o->deadline_ns, follow_wake_ns(o->follow));
-    return TOOL_WAIT;
+    op_end(&o->adoption);
+    return begin_or_read(c, err);
 }
 
 static int output_begin(nacre_call *c, nacre_error *err)
 {
     const struct output_args *a = c->args;
     struct output *o = c->state;
-    int64_t most = call_wait_max(c);
-    bool patient = a->until || a->idle >= 0;
     call_set_budget(c, a->tokens);
     int r = check_output_args(a, err);
     if (r == 0)
-        r = make_patterns(c, err);
+        r = await_read(&o->await, c, &a->await, err);
+    if (r == 0 && a->filter)
+        r = match_new("filter", a->filter, false, &o->filter, err);
     if (r == 0)
         r = find_ids(c, err);
-    if (r < 0)
-        return r;
-    o->cut = a->wait > most;
-    o->waited_ms = a->wait >= 0 ? MIN(a->wait, most) : patient ? most : 0;
-    if (o->waited_ms == 0 && !patient)
-        return TOOL_DONE;
-    r = begin_wait(c, err);
+    if (r < 0 || !a->adopt || scope_is_own(c->session, &o->ids[0]))
+        return r < 0 ? r : begin_or_read(c, err);
+    r = session_adopt(c->session, &o->ids[0], &o->adoption, err);
     return r < 0 ? r : output_step(c, err);
 }
 
 /* -- The answer ------------------------------------------------------------------------------- */
-
-/* Whether what was waited for came, in words. */
-static void note_wait(nacre_call *c, struct answer *a, size_t i, const nacre_record *record)
-{
-    const struct output_args *oa = c->args;
-    const struct output *o = c->state;
-    nacre_id_text id = nacre_id_short(&o->ids[i]);
-    if (oa->until && follow_matched(o->follow, i))
-        answer_note(a, "%s: \"until\" matched", id.s);
-    else if (oa->until && record->outcome != NACRE_RUNNING)
-        answer_note(a, "%s: it ended before \"until\" matched", id.s);
-    else if (oa->until)
-        answer_note(a, "%s: \"until\" has not matched yet", id.s);
-}
-
-static void note_time(const struct output *o, struct answer *a)
-{
-    if (o->follow && !o->came_true && o->cut)
-        answer_note(a, "waited %.10g s, the longest that one call waits; call again to go on",
-                    (double)o->waited_ms / 1000);
-}
 
 static int position_of(nacre_call *c, const nacre_record *record, nacre_position *ret,
                        nacre_error *err)
@@ -227,7 +196,10 @@ static int show_output(nacre_call *c, struct answer *a, const nacre_record *reco
     nacre_position position = NACRE_POSITION_INIT, before;
     int r = position_of(c, record, &position, err);
     before = position;
-    if (r == 0)
+    room -= oa->offset >= 0 ? MIN(room / 4, (size_t)WINDOW_NOTE) : 0;
+    if (r == 0 && oa->offset >= 0 && !o->filter)
+        r = excerpt_window(a, record, (uint64_t)oa->offset, streams_of(oa), room, err);
+    else if (r == 0)
         r = o->filter ? excerpt_filter(a, record, &position, streams_of(oa), o->filter, room, err)
                       : answer_read(a, record, &position, streams_of(oa), room, err);
     if (r < 0)
@@ -264,7 +236,7 @@ static int answer_one(nacre_call *c, struct answer *a, size_t i, nacre_error *er
     int r = call_record(c, &o->ids[i], &record, err);
     if (r < 0)
         return r;
-    note_wait(c, a, i, &record);
+    await_note(&o->await, a, i, &record);
     if (i > 0 && room < NACRE_VIEW_BUDGET_MIN)
         r = show_status(a, &record, err);
     else
@@ -277,7 +249,7 @@ static int output_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct output *o = c->state;
     int r = 0;
-    note_time(o, a);
+    await_note_time(&o->await, a);
     for (size_t i = 0; r == 0 && i < o->count; i++)
         r = answer_one(c, a, i, err);
     return r;
@@ -293,8 +265,8 @@ static const nacre_id *output_subjects(const nacre_call *c, size_t *ret_count)
 static void output_done(nacre_call *c)
 {
     struct output *o = c->state;
-    follow_free(o->follow);
-    match_free(o->until);
+    op_end(&o->adoption);
+    await_done(&o->await);
     match_free(o->filter);
     free(o->ids);
 }

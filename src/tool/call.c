@@ -34,7 +34,8 @@ static const char instructions_template[] =
     "dies. Up to {shells} run at a time. The end of a background shell is told in front of the "
     "next answer of any of these tools; there is no need to poll. Everything ever printed stays "
     "searchable with recall. Lines that begin with a backslash are a command's own words that "
-    "look like ours. Ids may be cut to any unique beginning of four or more digits.";
+    "look like ours. Where an id is wanted, a name that a shell was given will do, or any unique "
+    "beginning of the id of four or more digits.";
 
 const struct tool *tool_at(size_t i)
 {
@@ -125,8 +126,9 @@ void call_set_budget(nacre_call *c, int64_t tokens)
 int call_find(const nacre_call *c, const char *id, nacre_id *ret_id, nacre_error *err)
 {
     int r = nacre_find(c->session, id, ret_id, err);
-    if (r == NACRE_ENOTFOUND)
-        err_set(err, r, "no background shell with id \"%.40s\" (it may have been evicted)", id);
+    if (r == NACRE_ENOTFOUND || r == NACRE_EINVAL)
+        err_set(err, r, "no shell has the id or name \"%.40s\"; list_shells shows those there are",
+                id);
     return r;
 }
 

@@ -4,14 +4,17 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "recall/pattern.h"
 #include "run/log.h"
 #include "session/session.h"
 
-#define CHUNK    ((size_t)64 * 1024)
-#define TAIL_MAX ((uint64_t)1024 * 1024)
+#define CHUNK        ((size_t)64 * 1024)
+#define TAIL_MAX     ((uint64_t)1024 * 1024)
 
-#define TIME_MS  1000 /* for one text */
+#define TIME_MS      1000 /* for one text */
+
+#define WINDOW_LEAST ((uint64_t)256)
 
 struct match {
     const char *field;
@@ -263,6 +266,76 @@ int excerpt_filter(struct answer *a, const nacre_record *record, nacre_position 
                     f.matched);
     buf_done(&f.head);
     buf_done(&f.body);
+    return r;
+}
+
+/* -- Windows ---------------------------------------------------------------------------------- */
+
+/* Where a window of at most size bytes ends: behind a line, if one ends in its second half, else at
+ * a character. */
+static int window_end(nacre_session *session, const nacre_record *record, uint64_t offset,
+                      uint64_t size, uint64_t *ret_end, nacre_error *err)
+{
+    uint64_t end = MIN(offset + size, end_of(record)), line = 0, character = offset;
+    cleanup_free char *chunk = malloc(CHUNK);
+    if (!chunk)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    for (uint64_t cursor = offset; cursor < end;) {
+        nacre_piece piece = {0};
+        size_t want = (size_t)MIN((uint64_t)CHUNK, end - cursor);
+        int64_t n =
+            output_read(session, &record->id, &cursor, NACRE_BOTH, chunk, want, &piece, err);
+        if (n < 0)
+            return (int)n;
+        if (n == 0 || piece.offset >= end)
+            break;
+        size_t there = (size_t)MIN((uint64_t)n, end - piece.offset);
+        const char *newline = memrchr(chunk, '\n', there);
+        if (newline)
+            line = piece.offset + (uint64_t)(newline + 1 - chunk);
+        character = piece.offset + text_whole(chunk, there);
+    }
+    *ret_end = end == end_of(record)      ? end
+               : line > offset + size / 2 ? line
+               : character > offset       ? character
+                                          : end;
+    return 0;
+}
+
+/* The record of the same shell when it had printed no more than that. */
+static nacre_record record_until(const nacre_record *record, uint64_t end)
+{
+    nacre_record cut = *record;
+    cut.bytes[NACRE_STDERR] = MIN(record->bytes[NACRE_STDERR], end);
+    cut.bytes[NACRE_STDOUT] = end - cut.bytes[NACRE_STDERR];
+    return cut;
+}
+
+int excerpt_window(struct answer *a, const nacre_record *record, uint64_t offset, unsigned streams,
+                   size_t room, nacre_error *err)
+{
+    uint64_t size = MIN((uint64_t)(room - MIN(room / 8, (size_t)128)),
+                        (uint64_t)session_setting(a->session, NACRE_SETTING_UNREAD));
+    uint64_t end = 0, all = end_of(record);
+    size_t before = a->text.len;
+    int r = 0;
+    offset = MIN(offset, all);
+    /* Rendered text may be longer than what it is made from. */
+    for (bool fits = false; r == 0 && !fits; size /= 2) {
+        nacre_position position = NACRE_POSITION_INIT;
+        position.offset = offset;
+        a->text.len = before;
+        r = window_end(a->session, record, offset, size, &end, err);
+        if (r < 0)
+            break;
+        nacre_record cut = record_until(record, end);
+        r = answer_read(a, &cut, &position, streams, 2 * room, err);
+        fits = a->text.len - before <= room || size < WINDOW_LEAST;
+    }
+    if (r == 0 && end < all)
+        answer_note(a, "bytes %llu to %llu of %llu; the next are at offset: %llu",
+                    (unsigned long long)offset, (unsigned long long)end, (unsigned long long)all,
+                    (unsigned long long)end);
     return r;
 }
 

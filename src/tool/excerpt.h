@@ -36,6 +36,10 @@ int excerpt_tail(nacre_session *session, const nacre_record *record, uint64_t li
 int excerpt_filter(struct answer *a, const nacre_record *record, nacre_position *position,
                    unsigned streams, struct match *filter, size_t room, nacre_error *err);
 
+/* answer_read() of what fits from a byte of the log on, and where the next such window begins. */
+int excerpt_window(struct answer *a, const nacre_record *record, uint64_t offset, unsigned streams,
+                   size_t room, nacre_error *err);
+
 /* Says what a read of one stream passed over of the other. */
 void excerpt_note_other(struct answer *a, const nacre_id *id, const nacre_position *before,
                         const nacre_position *after, unsigned streams);

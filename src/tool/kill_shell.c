@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "session/session.h"
 #include "tool/tool.h"
+#include "view/ending_words.h"
 
 struct kill_args {
     const char *id;
@@ -14,7 +15,7 @@ struct kill_args {
 
 struct kill {
     nacre_id id;
-    nacre_op *op; /* NULL = there is no such shell */
+    nacre_op *op;
 };
 
 #define GRACE_MAX (INT64_C(60) * 1000)
@@ -23,7 +24,7 @@ struct kill {
 static const struct arg kill_args_table[] = {
     {"id", ARG_TEXT, offsetof(struct kill_args, id), .required = true, .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
-     .help = "The id of the shell."},
+     .help = "The id or name of the shell."},
     {"signal", ARG_TEXT, offsetof(struct kill_args, signal), .least = 1, .example = "\"SIGINT\"",
      .help = "The first signal; SIGTERM if not given."},
     {"grace", ARG_SECONDS, offsetof(struct kill_args, grace), .least = 0, .most = GRACE_MAX,
@@ -44,13 +45,10 @@ static int kill_begin(nacre_call *c, nacre_error *err)
         return err_set(err, NACRE_EINVAL,
                        "signal must be the name of a signal, such as \"SIGINT\"; it is \"%.40s\"",
                        a->signal);
-    int r = nacre_find(c->session, a->id, &k->id, err);
-    if (r == NACRE_ENOTFOUND || r == NACRE_EINVAL)
-        return TOOL_DONE;
-    if (r < 0)
-        return r;
-    r = session_kill(c->session, &k->id, &options, &k->op, err);
-    return r == NACRE_ENOTFOUND ? TOOL_DONE : r < 0 ? r : call_step_op(c, k->op, err);
+    int r = call_find(c, a->id, &k->id, err);
+    if (r == 0)
+        r = session_kill(c->session, &k->id, &options, &k->op, err);
+    return r < 0 ? r : call_step_op(c, k->op, err);
 }
 
 static int kill_step(nacre_call *c, nacre_error *err)
@@ -62,7 +60,7 @@ static int kill_step(nacre_call *c, nacre_error *err)
 /* Its keeper has heard of it, and goes on without us. */
 static bool was_alive(const struct kill *k)
 {
-    return k->op && ((const nacre_kill_result *)k->op->result)->was_alive;
+    return ((const nacre_kill_result *)k->op->result)->was_alive;
 }
 
 /* Who asked to end it goes on having it ended; only nobody waits for the proof. */
@@ -79,24 +77,25 @@ static const char *processes(int count)
 
 static int kill_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
-    const struct kill_args *ka = c->args;
     const struct kill *k = c->state;
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
     char status[64];
-    if (!was_alive(k))
-        return answer_line(a, err,
-                           "no running background shell with id \"%.40s\" (already exited or "
-                           "unknown)",
-                           ka->id);
     int r = call_record(c, &k->id, &record, err);
     if (r < 0)
         return r;
-    r = answer_line(a, err,
-                    "killed background shell %s: %d %s signalled, %d needed SIGKILL, %d "
-                    "survivors; its status is %s",
-                    nacre_id_short(&k->id).s, record.signalled, processes(record.signalled),
-                    record.force_killed, record.survivors,
-                    nacre_status(&record, status, sizeof status));
+    nacre_status(&record, status, sizeof status);
+    if (!was_alive(k))
+        r = answer_line(a, err, "background shell %s had ended already: %s",
+                        nacre_id_short(&k->id).s, status);
+    else
+        r = answer_line(a, err,
+                        "killed background shell %s: %d %s signalled, %d needed SIGKILL, %d "
+                        "survivors; its status is %s",
+                        nacre_id_short(&k->id).s, record.signalled, processes(record.signalled),
+                        record.force_killed, record.survivors, status);
+    struct buf held cleanup_buf = BUF_UP_TO(HELD_WORDS_MAX);
+    if (r == 0 && was_alive(k) && held_words(&held, &record) == 0 && held.len > 0)
+        r = answer_text(a, held.data, err);
     answer_run(a, &record);
     return r < 0 ? r : answer_shows(a, &k->id, NULL, true, err);
 }

@@ -48,6 +48,13 @@ struct recall {
     nacre_id last_id; /* of the last line in it */
     nacre_stream last_stream;
     uint64_t last_line;
+    bool range; /* of one shell: its lines by their numbers, under a heading */
+    struct next_lines {
+        uint64_t from, to; /* the lines that did not fit, from the first one of a stream on */
+        nacre_stream stream;
+    } next;
+    uint64_t long_offset; /* of the first line that was cut, and whether there is one */
+    bool long_line;
 };
 
 static const char *const recall_streams[] = {"stdout", "stderr", "both", NULL};
@@ -63,7 +70,7 @@ static const struct arg recall_arg_table[] = {
      .help = "Upper and lower case are the same."},
     {"id", ARG_TEXT, offsetof(struct recall_args, id), .least = 1,
      .aliases = "shell_id task_id bash_id session_id", .example = "\"ab12cd34\"",
-     .help = "Only this shell."},
+     .help = "Only this shell; its id or name."},
     {"lines", ARG_TEXT, offsetof(struct recall_args, lines), .least = 1, .example = "\"120-160\"",
      .help = "Only these lines of each stream: 120-160, 120-, 120, or -50 for the last fifty."},
     {"context", ARG_COUNT, offsetof(struct recall_args, context), .least = 0,
@@ -129,6 +136,7 @@ static int make_query(nacre_call *c, nacre_error *err)
     q->ignore_case = a->ignore_case;
     q->context = (uint64_t)MAX(a->context, INT64_C(0));
     q->streams = a->stream == 0 ? NACRE_OUT : a->stream == 1 ? NACRE_ERR : NACRE_BOTH;
+    rc->range = !a->pattern;
     /* Who says how many wants each of them. */
     q->fold = a->limit <= 0;
     rc->limit = a->limit > 0 ? (uint64_t)a->limit : a->pattern ? NACRE_RECALL_LIMIT : LIMIT_MOST;
@@ -145,19 +153,59 @@ static bool is_apart(const struct recall *rc, const nacre_recall_line *line)
     return rc->query.context > 0 && rc->text.len > 0 && !next;
 }
 
+/* Above the first line of a range, of each stream. */
+static int write_range_heading(struct recall *rc, const nacre_recall_line *line)
+{
+    if (rc->text.len > 0 && rc->last_stream == line->stream)
+        return 0;
+    return buf_printf(&rc->text, "[shell %s, %s]\n", nacre_id_short(&line->record->id).s,
+                      recall_streams[line->stream]);
+}
+
+static int write_number(struct buf *text, const nacre_recall_line *line)
+{
+    return buf_printf(text, "%llu: ", (unsigned long long)line->line);
+}
+
+/* Of a range whatever fits is shown, also of a line that is long. */
+static size_t longest_line(const struct recall *rc)
+{
+    return rc->range && rc->query.from == rc->query.to ? rc->text.max / 2 : LINE_BYTES;
+}
+
+static void note_long(struct recall *rc, const nacre_recall_line *line)
+{
+    if (rc->long_line || line->size <= longest_line(rc))
+        return;
+    rc->long_line = true;
+    rc->long_offset = line->offset;
+}
+
+static void note_next(struct recall *rc, const nacre_recall_line *line)
+{
+    if (rc->next.from == 0)
+        rc->next = (struct next_lines){line->line, line->line, line->stream};
+    else if (rc->next.stream == line->stream)
+        rc->next.to = MAX(rc->next.to, line->line);
+}
+
 static int add_line(const nacre_recall_line *line, void *userdata)
 {
     struct recall *rc = userdata;
-    struct buf text cleanup_buf = BUF_UP_TO(8 * (size_t)LINE_BYTES);
+    struct buf text cleanup_buf = BUF_UP_TO(8 * rc->text.max);
     struct shown_match match;
     size_t before = rc->text.len;
-    if (rc->full || rc->shown >= rc->limit)
+    if (rc->full || rc->shown >= rc->limit) {
+        note_next(rc, line);
         return 0;
-    int r = is_apart(rc, line) ? buf_str(&rc->text, "--\n") : 0;
+    }
+    int r = rc->range            ? write_range_heading(rc, line)
+            : is_apart(rc, line) ? buf_str(&rc->text, "--\n")
+                                 : 0;
     if (r == 0)
-        r = show_origin(&text, line);
+        r = rc->range ? write_number(&text, line) : show_origin(&text, line);
     if (r == 0)
-        r = show_text(&text, line, LINE_BYTES, &match);
+        r = show_text(&text, line, longest_line(rc), &match);
     if (r == 0)
         r = frame_write(&rc->text, text.data, text.len);
     if (r == 0)
@@ -165,8 +213,10 @@ static int add_line(const nacre_recall_line *line, void *userdata)
     if (r == -E2BIG) {
         rc->full = true;
         rc->text.len = before;
+        note_next(rc, line);
         return 0;
     }
+    note_long(rc, line);
     rc->shown += r == 0 && line->is_match;
     rc->last_id = line->record->id;
     rc->last_stream = line->stream;
@@ -235,11 +285,24 @@ static int begin_recall(nacre_call *c, nacre_error *err)
 
 /* -- The answer ------------------------------------------------------------------------------- */
 
+/* As many lines as were shown will fit again. */
+static void note_window(const struct recall *rc, struct answer *a)
+{
+    const struct next_lines *next = &rc->next;
+    uint64_t to = MIN(next->to, next->from + MAX(rc->shown, UINT64_C(1)) - 1);
+    answer_note(a, "lines %llu to %llu of %s do not fit; the next that do are lines: \"%llu-%llu\"",
+                (unsigned long long)next->from, (unsigned long long)next->to,
+                recall_streams[next->stream], (unsigned long long)next->from,
+                (unsigned long long)to);
+}
+
 static void note_rest(const struct recall *rc, struct answer *a)
 {
     uint64_t more = rc->matches - MIN(rc->shown + rc->folded, rc->matches);
     const char *stream = rc->last_stream == NACRE_STDOUT ? "stdout" : "stderr";
-    if (more > 0 && rc->full)
+    if (rc->next.from > 0 && rc->range)
+        note_window(rc, a);
+    else if (more > 0 && rc->full)
         answer_note(a, "%s%llu more lines do not fit; the last one shown is line %llu of %s of %s",
                     rc->timed_out ? "at least " : "", (unsigned long long)more,
                     (unsigned long long)rc->last_line, stream, nacre_id_short(&rc->last_id).s);
@@ -257,6 +320,9 @@ static void note_rest(const struct recall *rc, struct answer *a)
     if (rc->dropped_bytes > 0)
         answer_note(a, "%llu bytes are no longer in the logs and could not be searched",
                     (unsigned long long)rc->dropped_bytes);
+    if (rc->long_line && rc->range)
+        answer_note(a, "long lines are cut; bash_output(offset: %llu) shows the first of them",
+                    (unsigned long long)rc->long_offset);
     if (rc->unreadable > 0)
         answer_note(a, "%llu shell%s could not be searched: %s%s",
                     (unsigned long long)rc->unreadable, rc->unreadable == 1 ? "" : "s", rc->why.msg,
@@ -282,8 +348,8 @@ const struct tool tool_recall = {
     .title = "Search old output",
     .description =
         "Searches everything that shells have printed, also ended ones and those of earlier "
-        "sessions, newest shell first; or shows lines of one shell by their numbers. Lines are "
-        "shown as \"ab12cd34 stderr:123: text\"; numbers are per stream.",
+        "sessions, newest shell first; or shows lines of one shell by their numbers. What is "
+        "found is shown as \"ab12cd34 stderr:123: text\"; numbers are per stream.",
     .args = recall_arg_table,
     .args_size = sizeof(struct recall_args),
     .state_size = sizeof(struct recall),

@@ -6,7 +6,8 @@
  *              servers
  *   answer.c   what an answer is made of; completions in front of it
  *   feeding.c  words to shells
- *   follow.c   waiting for shells
+ *   follow.c   waiting for shells; await.c the arguments that ask for it
+ *   missed.c   what a command failed for want of
  *   excerpt.c  parts of output, and regular expressions over it
  *   bash.c, bash_output.c, bash_input.c, kill_shell.c, list_shells.c, recall_tool.c: one verb each
  */

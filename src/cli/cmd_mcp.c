@@ -84,12 +84,29 @@ static int configure(const struct mcp_verb_options *o, const char *program)
     return status == STATUS_OK && told ? tell_what_is_withheld() : status;
 }
 
+/* With a configuration that makes no sense the server answers all the same: its client would only
+ * see that it is gone. */
+static int take_configuration(const struct mcp_verb_options *o, nacre_settings **ret_settings,
+                              struct mcp_options *serve, nacre_error *err)
+{
+    if (nacre_settings_load(NULL, ret_settings, err) < 0) {
+        say("%s", err->msg);
+        serve->fault = err->msg;
+        *ret_settings = settings_new();
+        return *ret_settings ? STATUS_OK : failure("out of memory");
+    }
+    nacre_settings_free(*ret_settings);
+    *ret_settings = NULL;
+    int status = limited_settings("mcp", (const char *const *)o->limits, ret_settings);
+    return status == STATUS_OK ? fence_args_apply(&o->fence, ret_settings) : status;
+}
+
 static int serve_mcp(const void *options, UNUSED char **words, UNUSED size_t count)
 {
     const struct mcp_verb_options *o = options;
     struct mcp_options serve = {.log = o->log, .name = o->name};
     nacre_settings *settings cleanup_settings = NULL;
-    nacre_error err = NACRE_ERROR_INIT;
+    nacre_error err = NACRE_ERROR_INIT, fault = NACRE_ERROR_INIT;
     char program[4096];
     if (o->check + (o->client != NULL) + (o->install != NULL) > 1)
         return usage_error("mcp: --check, --print-config and --install exclude each other");
@@ -100,9 +117,7 @@ static int serve_mcp(const void *options, UNUSED char **words, UNUSED size_t cou
         program[n] = '\0';
         return o->check ? mcp_check(program) : configure(o, program);
     }
-    int status = limited_settings("mcp", (const char *const *)o->limits, &settings);
-    if (status == STATUS_OK)
-        status = fence_args_apply(&o->fence, &settings);
+    int status = take_configuration(o, &settings, &serve, &fault);
     if (status != STATUS_OK)
         return status;
     serve.settings = settings;

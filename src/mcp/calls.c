@@ -1,11 +1,13 @@
 /* Calls of tools: begun in the order they came, stepped, cancelled, and delivered when the answer
  * has left. */
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/defs.h"
 #include "mcp/peer.h"
+#include "view/record_words.h"
 
 #define TOOLS_TTL_MS      3600000
 #define PROGRESS_FIRST_MS 1000
@@ -389,6 +391,18 @@ static void queue_call(struct mcp_peer *p, struct mcp_call *c)
     begin_queued(p);
 }
 
+/* What it would do might be what the configuration forbids. */
+static void say_fault(const struct mcp_request *q)
+{
+    char text[600];
+    snprintf(text, sizeof text,
+             "nothing was done: nacre's configuration is damaged: %s. The user has to correct it "
+             "(\"nacre config\" checks it) and to restart this server.",
+             q->peer->fault);
+    mcp_reply(q, json_pack("{s:[{s:s, s:o}], s:b}", "content", "type", "text", "text",
+                           json_text(text, strlen(text)), "isError", 1));
+}
+
 void mcp_call_tool(const struct mcp_request *q)
 {
     const char *tool = mcp_require(q, "name");
@@ -396,6 +410,10 @@ void mcp_call_tool(const struct mcp_request *q)
     json_t *token = json_object_get(json_object_get(q->params, "_meta"), "progressToken");
     if (!tool)
         return;
+    if (q->peer->fault) {
+        say_fault(q);
+        return;
+    }
     if (json_is_null(arguments))
         arguments = NULL;
     if (arguments && !json_is_object(arguments))

@@ -10,6 +10,7 @@ struct mcp_options {
     bool log;                       /* a line on stderr for every message */
     const char *name;               /* of the session; NULL = the environment's */
     const nacre_settings *settings; /* NULL = the file and the environment */
+    const char *fault; /* what is wrong with those: then no tool does anything, and each says it */
 };
 
 /*

@@ -65,6 +65,7 @@ enum log_level {
 struct mcp_peer {
     const struct mcp_table *table;
     nacre_session *session;
+    const char *fault;       /* of the configuration, or NULL: then no tool does anything */
     struct mcp_stream *main; /* what belongs to no request goes there; NULL = to nobody */
     bool log;                /* a line on stderr for every message */
     bool paused;             /* it has to read before it is served on */

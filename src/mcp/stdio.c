@@ -177,6 +177,7 @@ static int serve_client(struct stdio *t, const struct mcp_options *options, nacr
     mcp_peer_init(&t->peer, &mcp_shells, session);
     t->peer.main = &t->stream;
     t->peer.log = options->log;
+    t->peer.fault = options->fault;
     rpc_reader_init(&t->reader, STDIN_FILENO, RPC_LINE_MAX);
     rpc_writer_init(&t->writer, STDOUT_FILENO, QUEUE_MAX);
     while (!t->peer.ended)

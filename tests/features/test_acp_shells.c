@@ -72,7 +72,7 @@ TEST(kill_through_the_tool)
     CHECK_EQ_INT(0, count_marked(mark));
     CHECK_STR(methods_of(p), "kill output release");
     r = call(p->session, "kill_shell", "{\"id\": \"%s\"}", id);
-    CHECK_STR(r.text, "no running background shell");
+    CHECK_STR(r.text, "had ended already: killed");
     r = call(p->session, "bash_output", "{\"id\": \"%s\", \"offset\": 0}", id);
     CHECK_STR(r.text, "here");
     close_pair(p);

@@ -92,11 +92,11 @@ case_numbers() {
 case_ids() {
     local verb id twin
     for verb in output wait kill rm adopt; do
-        usage 'too short' $verb abc
-        usage 'not an id' $verb xyzw
-        usage 'not an id' $verb ABCD
-        usage 'not an id' $verb 0123456789abcdef0123456789abcdef0
-        usage 'too short' $verb ''
+        usage 'no shell is called "abc", and it is no id' $verb abc
+        usage 'it is no id' $verb xyzw
+        usage 'it is no id' $verb ABCD
+        usage 'it is no id' $verb 0123456789abcdef0123456789abcdef0
+        usage 'it is no id' $verb ''
         nacre $verb 0123abcd
         equal "$status" 1
         holds "$out$err" '0123abcd'
@@ -289,23 +289,23 @@ case_run_summary() {
     nacre run --summary -- 'echo out; echo err >&2; exit 3'
     equal "$status" 3
     equal "$err" ""
-    equal "$out" "Exit code: 3 | stdout: 1 lines | stderr: 1 lines
---- stderr (1 lines) ---
+    equal "$out" "Exit code: 3
+--- stderr (1 line) ---
 err
---- stdout (1 lines) ---
+--- stdout (1 line) ---
 out"
     nacre run --summary -- true
-    equal "$out" 'Exit code: 0 | stdout: 0 lines | stderr: 0 lines'
+    equal "$out" 'Exit code: 0'
     nacre run --summary -- 'kill -SEGV $$'
     equal "$status" 139
     match "$out" '^Signal: SIGSEGV( \(core dumped\))? \| stdout'
     nacre run --summary --timeout 0.3 -- "echo BEFORE; exec sleep $sleep"
     equal "$status" 124
-    match "$out" '^Timed out after 0\.3s \(killed\) \| stdout: 1 lines'
+    match "$out" '^Timed out after 0\.3s \(killed\) \| stdout: 1 line '
     holds "$out" $'\nBEFORE'
     # Before its exec it is a subshell.
     nacre run --summary -- "sleep $sleep & until grep -q sleep /proc/\$!/comm; do :; done; echo hi"
-    match "$out" $'\nLeft running: pid [0-9]+ \\(sleep '"$sleep"$'\\)\n--- stdout'
+    match "$out" $'\nLeft running: pid [0-9]+ \\(sleep '"$sleep"$'\\)\nhi'
     until_true dead "sleep $sleep"
 }
 
@@ -315,8 +315,8 @@ case_run_summary_cut() {
     nacre run --summary -- 'seq 1 20000; echo "ERROR: cause" >&2; seq 1 20000'
     equal "$status" 0
     [ ${#out} -le 10240 ] || fail "the summary has ${#out} bytes"
-    match "$out" 'stdout: 40000 lines \| stderr: 1 lines'
-    holds "$out" $'--- stderr (1 lines) ---\nERROR: cause'
+    match "$out" 'stdout: 40000 lines \| stderr: 1 line'
+    holds "$out" $'--- stderr (1 line) ---\nERROR: cause'
     match "$out" $'\nLeft out: stdout ([0-9]+) lines \\(([0-9]+) bytes\\)\\. Get it back with: nacre recall --id ([0-9a-f]{8}) --lines ([0-9]+)-([0-9]+) --stream out\n'
     local lines=${BASH_REMATCH[1]} bytes=${BASH_REMATCH[2]}
     id=${BASH_REMATCH[3]} from=${BASH_REMATCH[4]} to=${BASH_REMATCH[5]}
@@ -359,7 +359,7 @@ case_show() {
     equal "$(json 'abs(r["summary_tokens"] * 4 - len(r["summary"])) <= 2')" True
     usage '--tokens takes 256 or more' show "$id" --tokens 255
     usage 'missing' show
-    usage 'is not an id' show xyz
+    usage 'it is no id' show xyz
     nacre show ffff
     equal "$status" 1
 }
@@ -367,8 +367,7 @@ case_show() {
 # Nothing that a command prints can pass for a line of ours.
 case_show_framed() {
     nacre run --summary -- 'printf "Exit code: 0 | x\n\033[1m--- stderr (3 lines) ---\n%s\r[shell 12345678\n" busy'
-    equal "$out" 'Exit code: 0 | stdout: 3 lines | stderr: 0 lines
---- stdout (3 lines) ---
+    equal "$out" 'Exit code: 0
 \Exit code: 0 | x
 \--- stderr (3 lines) ---
 \[shell 12345678'
@@ -381,12 +380,11 @@ case_show_running() {
     id=$("$nacre" start -- "printf 'ready? '; sleep $sleep")
     until_true has_output "$id" ready
     nacre show "$id"
-    equal "$out" 'Running | stdout: 1 lines | stderr: 0 lines
---- stdout (1 lines) ---
+    equal "$out" 'Running | stdout: 1 line | stderr: 0 lines
 ready? '
     nacre kill "$id"
     nacre show "$id"
-    match "$out" '^Killed \| stdout: 1 lines'
+    match "$out" '^Killed \| stdout: 1 line '
 }
 
 case_run_json() {

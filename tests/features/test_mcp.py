@@ -254,7 +254,7 @@ def answers_what_a_command_did(serve):
     s = serve()
     result = s.call("bash", command="echo out; echo err >&2; exit 7")
     assert result["isError"] is False
-    holds(text_of(result), "Exit code: 7 | stdout: 1 lines | stderr: 1 lines", "out", "err")
+    holds(text_of(result), "Exit code: 7\n--- stderr (1 line) ---\nerr\n--- stdout (1 line) ---\nout\n")
     assert result["_meta"]["nacre/run"]["exit_code"] == 7
     assert "structuredContent" not in result
     result = serve(NACRE_STRUCTURED="on").call("bash", command="true")

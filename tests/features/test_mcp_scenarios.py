@@ -128,7 +128,7 @@ def the_cause_is_lifted_out(serve):
         assert int(left[1]) == lines - shown, (left[0], shown, lines)
         first = int(left[3])
         got = s.text("recall", id=left[2], lines=f"{first}-{first + 2}", stream="stdout")
-        holds(got, *(f"stdout:{n}: {n}" for n in range(first, first + 3)))
+        holds(got, *(f"\n{n}: {n}" for n in range(first, first + 3)))
         assert len(text) <= 10240
 
 
@@ -164,7 +164,7 @@ def outcomes_are_told_as_they_are(serve):
     assert record["signal"] == "SIGSEGV" and record["exit_code"] is None
     for code in (7, 143):
         text, record, _ = run(s, f"exit {code}")
-        holds(text, f"Exit code: {code} |")
+        holds(text, f"Exit code: {code}\n")
         assert record["exit_code"] == code and record["signal"] is None
     text, record, _ = run(s, "sh -c 'exit 3' | tail -1")
     assert record["exit_code"] == 0 and record["pipestatus"] == [3, 0]

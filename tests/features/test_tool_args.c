@@ -86,9 +86,9 @@ static const struct {
     const char *json;
     const char *fits;
 } values[] = {
-    {"\"nonsense\"", "string"}, {"1.5", "number"},  {"3", "number integer"},
-    {"true", "boolean"},        {"[]", ""},         {"[1]", ""},
-    {"[\"abcd\"]", "array"},    {"{\"a\": 1}", ""}, {"{\"a\": \"b\"}", "object"},
+    {"\"nonsense\"", "string"}, {"1.5", "number"},    {"3", "number integer"},
+    {"true", "boolean"},        {"[]", ""},           {"[1]", ""},
+    {"[\"abcd\"]", "array"},    {"{\"a\": [1]}", ""}, {"{\"a\": \"b\"}", "object"},
     {"\"\\u0000\"", ""},
 };
 
@@ -157,7 +157,7 @@ TEST(numbers_out_of_range)
         {"bash", "{\"command\": \"x\", \"timeout\": -0.5}", "timeout must be a number of seconds"},
         {"bash", "{\"command\": \"x\", \"yield\": -1}", "yield must be a number of seconds from 0"},
         {"bash", "{\"command\": \"x\", \"timeout_ms\": 0}", "timeout_ms must be"},
-        {"bash", "{\"command\": \"x\", \"max_output_tokens\": 10}", "max_output_tokens must be"},
+        {"bash", "{\"command\": \"x\", \"max_output_tokens\": 0}", "max_output_tokens must be"},
         {"bash", "{\"command\": \"x\", \"lifetime\": \"ever\"}",
          "lifetime must be one of \"session\", \"keep\""},
         {"bash_output", "{\"id\": \"abcd\", \"offset\": -1}", "offset must be a whole number"},
@@ -170,6 +170,9 @@ TEST(numbers_out_of_range)
         {"recall", "{\"pattern\": \"x\", \"limit\": 0}", "limit must be"},
         {"kill_shell", "{}", "id is missing, such as"},
         {"bash", "{}", "command is missing, such as"},
+        {"bash", "{\"command\": \"x\", \"env\": {\"GOOD\": 1, \"BAD\": [1]}}",
+         "env.BAD must be a string, a number, or true or false, such as "},
+        {"bash", "{\"command\": \"x\", \"replace\": true}", "replace goes with name"},
         {"bash", "{\"command\": null}", "command is missing, such as"},
         {"bash", "[]", "the arguments must be an object"},
         {"bash", "{\"command\": ", "the arguments are not valid JSON"},

@@ -14,8 +14,7 @@ TEST(summary_and_record)
 
     CHECK(!r.error);
     CHECK_TEXT(r.text,
-               "Exit code: 7 | stdout: 1 lines | stderr: 1 lines\n--- stderr (1 lines) ---\n"
-               "err\n--- stdout (1 lines) ---\nout\n");
+               "Exit code: 7\n--- stderr (1 line) ---\nerr\n--- stdout (1 line) ---\nout\n");
     CHECK_TEXT(json_string_value(json_object_get(r.run, "status")), "exited(7)");
     CHECK_EQ_INT(7, json_integer_value(json_object_get(r.run, "exit_code")));
     CHECK(!json_object_get(r.run, "command"));
@@ -24,9 +23,13 @@ TEST(summary_and_record)
     CHECK(!r.error);
     CHECK(strncmp(r.text, "Signal: SIGSEGV", 15) == 0);
     r = call(s, "bash", "{\"command\": \"exit 143\"}");
-    CHECK(strncmp(r.text, "Exit code: 143 |", 16) == 0);
+    CHECK_TEXT(r.text, "Exit code: 143\n");
     r = call(s, "bash", "{\"command\": \"sh -c 'exit 3' | tail -1\"}");
-    CHECK(strncmp(r.text, "Exit code: 0 |", 14) == 0);
+#ifdef SMALL_BACKEND
+    CHECK_TEXT(r.text, "Exit code: 0\n"); /* its shell is sh, which does not know */
+#else
+    CHECK_TEXT(r.text, "Exit code: 0 (pipeline: 3 | 0)\n");
+#endif
     close_session(s);
 }
 
@@ -39,7 +42,7 @@ TEST(what_cannot_be_started)
     CHECK_STR(r.text, "/nonexistent");
     r = call(s, "bash", "{\"command\": \"nonexistent-program\"}");
     CHECK(!r.error);
-    CHECK(strncmp(r.text, "Exit code: 127 |", 16) == 0);
+    CHECK(strncmp(r.text, "Exit code: 127\n", 15) == 0);
     close_session(s);
 }
 
@@ -115,7 +118,7 @@ TEST(leftovers_do_not_delay_and_can_be_read)
         call(s, "bash", "{\"command\": \"(sleep 0.5; echo late; sleep 300.%s) & echo hi\"}", mark);
 
     CHECK_RANGE(0, now_ms() - begin, soon(400));
-    CHECK(strncmp(r.text, "Exit code: 0 |", 14) == 0);
+    CHECK(strncmp(r.text, "Exit code: 0\n", 13) == 0);
     CHECK_STR(r.text, "\nhi\n");
     CHECK_STR(r.text, "Left running: ");
     const char *id = id_of(&r);
@@ -285,7 +288,6 @@ TEST(background_shows_its_first_moments)
 
     CHECK_RANGE(250, now_ms() - begin, soon(800));
     CHECK(strncmp(r.text, "Started background shell ", 25) == 0);
-    CHECK_STR(r.text, "bash_output(id: \"");
     CHECK_STR(r.text, "running]\nup\n");
     begin = now_ms();
     r = call(s, "bash", "{\"command\": \"echo no such port >&2; exit 1\", \"yield\": 0}");
@@ -446,7 +448,7 @@ TEST(answers_fit)
     CHECK_STR(r.text, "ERROR: real cause");
     const char *id = id_of(&r);
     r = call(s, "recall", "{\"id\": \"%s\", \"lines\": \"20000-20002\"}", id);
-    CHECK_STR(r.text, format("%.8s stdout:20001: ERROR: real cause\n", id));
+    CHECK_STR(r.text, "\n20001: ERROR: real cause\n");
     r = call(s, "bash", "{\"command\": \"seq 1 20000\", \"max_output_tokens\": 20000}");
     CHECK_RANGE(60000, strlen(r.text), 80000);
     r = call(s, "bash", "{\"command\": \"seq 1 20000\", \"max_output_tokens\": 512}");

@@ -54,7 +54,8 @@ TEST(unknown_and_foreign_shells)
     struct reply r = call(s, "bash_output", "{\"id\": \"0123abcd\"}");
 
     CHECK(r.error);
-    CHECK_TEXT(r.text, "no background shell with id \"0123abcd\" (it may have been evicted)");
+    CHECK_TEXT(r.text,
+               "no shell has the id or name \"0123abcd\"; list_shells shows those there are");
     const char *id = launch(other, "echo secret; sleep 300");
     r = call(s, "bash_output", "{\"id\": \"%s\"}", id);
     CHECK(r.error);

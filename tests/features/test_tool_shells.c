@@ -152,13 +152,11 @@ TEST(kill_says_what_it_did)
     CHECK_TEXT(r.completions, "");
     r = call(s, "kill_shell", "{\"id\": \"%.8s\"}", id);
     CHECK(!r.error);
-    CHECK_TEXT(r.text, format("no running background shell with id \"%.8s\" (already exited or "
-                              "unknown)\n",
-                              id));
+    CHECK_TEXT(r.text, format("background shell %.8s had ended already: killed\n", id));
     CHECK_TEXT(r.completions, "");
     r = call(s, "kill_shell", "{\"id\": \"feedfeed\"}");
-    CHECK_TEXT(r.text, "no running background shell with id \"feedfeed\" (already exited or "
-                       "unknown)\n");
+    CHECK(r.error);
+    CHECK_STR(r.text, "no shell has the id or name \"feedfeed\"");
     r = call(s, "kill_shell", "{\"id\": \"feedfeed\", \"signal\": \"SIGNOTHING\"}");
     CHECK(r.error);
     close_session(s);
@@ -235,7 +233,7 @@ TEST(recall_finds_lines)
     r = call(s, "recall", "{\"pattern\": \"(one\"}");
     CHECK(r.error);
     r = call(s, "recall", "{\"id\": \"%s\", \"lines\": \"-2\", \"stream\": \"stdout\"}", id);
-    CHECK_TEXT(r.text, format("%.8s stdout:509: 8\n%.8s stdout:510: 9\n", id, id));
+    CHECK_TEXT(r.text, format("[shell %.8s, stdout]\n509: 8\n510: 9\n", id));
     r = call(s, "recall", "{\"lines\": \"1-2\"}");
     CHECK(r.error);
     CHECK(strncmp(r.text, "pattern is missing", 18) == 0);
@@ -256,7 +254,13 @@ TEST(recall_fits_and_says_so)
     struct reply found = call(s, "recall", "{\"id\": \"%s\", \"lines\": \"1-3000\"}", id);
 
     CHECK_RANGE(3000, strlen(found.text), 10240);
-    CHECK_STR(found.text, "more lines do not fit; the last one shown is line ");
+    unsigned long long last = (unsigned long long)count_of(found.text, "\n") - 2;
+    CHECK_STR(found.text,
+              format("\n%llu: %llu\n[nacre: lines %llu to 3000 of stdout do not fit; the "
+                     "next that do are lines: \"%llu-%llu\"]",
+                     last, last, last + 1, last + 1, 2 * last));
+    found = call(s, "recall", "{\"id\": \"%s\", \"lines\": \"%llu-3000\"}", id, last + 1);
+    CHECK_STR(found.text, format("[shell %.8s, stdout]\n%llu: ", id, last + 1));
     close_session(s);
 }
 

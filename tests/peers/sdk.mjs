@@ -43,7 +43,7 @@ class Work {
   async runCommands() {
     const result = await this.call('bash', { command: 'echo out; echo err >&2; exit 7' });
     assert.equal(result.isError, false);
-    assert.match(textOf(result), /^Exit code: 7 \| stdout: 1 lines \| stderr: 1 lines\n/);
+    assert.match(textOf(result), /^Exit code: 7\n--- stderr \(1 line\) ---\n/);
     assert.equal(result._meta['nacre/run'].exit_code, 7);
     const wrong = await this.call('bash', { command: 'true', timeout: 'abc' });
     assert.equal(wrong.isError, true);

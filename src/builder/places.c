@@ -121,6 +121,13 @@ static int put_over(int fd, const char *path)
     return r < 0 ? r : mounts_put(fd, AT_FDCWD, path);
 }
 
+/* A device or a socket can be used all the same; its owner, mode and times cannot be changed. */
+static int put_read_only(int fd, const char *path)
+{
+    int r = mounts_change(fd, MOUNTS_READ_ONLY, 0, 1);
+    return r < 0 ? r : put_over(fd, path);
+}
+
 static int put_memory(const char *path, const char *options)
 {
     cleanup_close int fd = mounts_new("tmpfs", options);
@@ -147,7 +154,7 @@ static int put_devices(struct builder *b)
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(device_names); i++) {
         snprintf(path, sizeof path, "/dev/%s", device_names[i]);
         if (b->devices[i] >= 0)
-            r = put_over(b->devices[i], path);
+            r = put_read_only(b->devices[i], path);
     }
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(links); i++)
         if (symlink(links[i][0], links[i][1]) < 0)
@@ -187,12 +194,6 @@ static int hide(struct builder *b, const char *path)
     return fd < 0 ? fd : mounts_put(fd, AT_FDCWD, path);
 }
 
-static int put_read_only(int fd, const char *path)
-{
-    int r = mounts_change(fd, MOUNTS_READ_ONLY, 0, 1);
-    return r < 0 ? r : put_over(fd, path);
-}
-
 /* A device is used only where it is named itself. */
 static int put_writable(int fd, const char *path)
 {
@@ -217,12 +218,12 @@ static int put_one(struct builder *b, uint32_t i)
         return hide(b, path);
     case FENCE_PROTECT:
     case FENCE_SHOW:
+    case FENCE_SOCKET:
         return fd < 0 ? 0 : put_read_only(fd, path);
     case FENCE_PRIVATE:
     case FENCE_WRITE:
         return fd < 0 ? 0 : put_writable(fd, path);
     case FENCE_PIN:
-    case FENCE_SOCKET:
         return fd < 0 ? 0 : put_over(fd, path);
     default:
         return 0;

@@ -1,6 +1,7 @@
 #include "sys/mounts.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -23,7 +24,8 @@
 #define TREE_CLONE     1u
 #define TREE_RECURSIVE 0x8000u
 #define TREE_CLOEXEC   ((unsigned)O_CLOEXEC)
-#define PUT_FROM_EMPTY 4u
+#define PUT_FROM_EMPTY 0x04u
+#define PUT_TO_EMPTY   0x40u
 #define FS_CLOEXEC     1u
 #define CONFIG_FLAG    0u
 #define CONFIG_STRING  1u
@@ -39,10 +41,19 @@ static int mounts_result(long r)
     return r < 0 ? -errno : (int)r;
 }
 
+/* Whoever may write to a directory on the way could have put a link there since the path was looked
+ * at. */
+static int open_without_links(int dirfd, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    return mounts_result(syscall(SYS_openat2, dirfd, path, &how, sizeof how));
+}
+
 int mounts_copy(int dirfd, const char *path, int everything)
 {
-    unsigned flags = TREE_CLONE | TREE_CLOEXEC | (everything ? TREE_RECURSIVE : 0);
-    return fd_lift_consume(mounts_result(syscall(SYS_open_tree, dirfd, path, flags)));
+    unsigned flags = AT_EMPTY_PATH | TREE_CLONE | TREE_CLOEXEC | (everything ? TREE_RECURSIVE : 0);
+    cleanup_close int fd = open_without_links(dirfd, path);
+    return fd < 0 ? fd : fd_lift_consume(mounts_result(syscall(SYS_open_tree, fd, "", flags)));
 }
 
 /* "a=b,c" one after the other. */
@@ -93,7 +104,10 @@ int mounts_change_at(const char *path, uint64_t set, uint64_t clear, int everyth
 
 int mounts_put(int fd, int dirfd, const char *path)
 {
-    return mounts_result(syscall(SYS_move_mount, fd, "", dirfd, path, PUT_FROM_EMPTY));
+    cleanup_close int to = open_without_links(dirfd, path);
+    return to < 0 ? to
+                  : mounts_result(
+                        syscall(SYS_move_mount, fd, "", to, "", PUT_FROM_EMPTY | PUT_TO_EMPTY));
 }
 
 int mounts_make_private(void)

@@ -11,7 +11,7 @@
 #define MOUNTS_NO_DEVICE (1ULL << 2)
 
 /* A copy of the mount that shows path, nobody's yet; with everything that is mounted below it, or
- * alone. A last link is followed. */
+ * alone. No link is followed, on the way neither. */
 int mounts_copy(int dirfd, const char *path, int everything);
 
 /* A new file system in memory: "tmpfs" or "devpts", with options such as "mode=755,size=64m". */
@@ -21,7 +21,7 @@ int mounts_new(const char *type, const char *options);
 int mounts_change(int fd, uint64_t set, uint64_t clear, int everything);
 int mounts_change_at(const char *path, uint64_t set, uint64_t clear, int everything);
 
-/* Puts a copy over path, which exists. */
+/* Puts a copy over path, which exists, and to which no link leads. */
 int mounts_put(int fd, int dirfd, const char *path);
 
 /* What is mounted from now on is seen by nobody else. */

@@ -235,7 +235,7 @@ static int judge_socket(const struct keeper *k, const struct socket_name *name)
     bool is_apart = k->fd[FD_FENCE_NETWORK] >= 0;
     int r = listeners_find(k->fd[FD_LISTENERS], name, &socket);
     if (r == 0)
-        return is_apart || listeners_is_held_inside(k->fd[FD_FENCE_MOUNT], socket) ? 0 : -EACCES;
+        return is_apart || listeners_is_held_inside(k->fd[FD_FENCE_IPC], socket) ? 0 : -EACCES;
     if (r != -ENOENT || !is_apart)
         return r == -ENOENT ? -ECONNREFUSED : -EACCES;
     cleanup_close int outside = listeners_open();
@@ -338,7 +338,7 @@ static int serve_change(struct keeper *k, const struct seccomp_notif *n)
     if (n->data.nr == SYS_ioprio_set && n->data.args[0] != IOPRIO_PROCESS)
         return -EPERM;
     snprintf(pid, sizeof pid, "%d", (int)n->data.args[has_kind ? 1 : 0]);
-    return listeners_is_inside(k->fd[FD_FENCE_MOUNT], pid) ? GOES_ON : -EPERM;
+    return listeners_is_inside(k->fd[FD_FENCE_IPC], pid) ? GOES_ON : -EPERM;
 }
 
 static int serve_call(struct keeper *k, struct visitor *v, const struct seccomp_notif *n)

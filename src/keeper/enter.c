@@ -81,11 +81,24 @@ static int try_the_fence(const struct keeper *k, const struct standin *s)
 /* What the keeper needs of here: in this order. */
 enum entered_fd { ENTERED_CONNECTS, ENTERED_LISTENERS, ENTERED_FDS };
 
-static int enter_step(const struct keeper *k, const struct standin *s, struct entered *word,
+/* Nothing that was opened outside goes in: by its name in /proc it would lead past the mounts. */
+static int leave_outside(const struct keeper *k, struct standin *s)
+{
+    cleanup_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+        return -errno;
+    return plan_copy_preload(k, s);
+}
+
+static int enter_step(const struct keeper *k, struct standin *s, struct entered *word,
                       int ret_fds[ENTERED_FDS])
 {
     word->step = FENCE_STEP_JOIN;
     int r = join_spaces(s);
+    if (r < 0)
+        return r;
+    word->step = FENCE_STEP_OPEN;
+    r = leave_outside(k, s);
     if (r < 0)
         return r;
     word->step = FENCE_STEP_PRIVILEGES;
@@ -112,7 +125,7 @@ static int enter_step(const struct keeper *k, const struct standin *s, struct en
 }
 
 /* To change who one is takes the wish for a signal at the keeper's death away. */
-void enter_fence(const struct keeper *k, const struct standin *s)
+void enter_fence(const struct keeper *k, struct standin *s)
 {
     struct entered word;
     int fds[ENTERED_FDS] = {-EBADF, -EBADF};

@@ -346,7 +346,7 @@ bool enter_is_needed(const struct keeper *k);
 /* Before the child is made, in the child, and after it was made: 0 or -errno, with the step that
  * failed. */
 int enter_open(struct keeper *k);
-void enter_fence(const struct keeper *k, const struct standin *s);
+void enter_fence(const struct keeper *k, struct standin *s);
 int enter_await(struct keeper *k, enum fence_step *ret_step);
 /* The directory that the shell inside can leave a file in, opened; and its removal. */
 int enter_room(const struct keeper *k);
@@ -366,8 +366,8 @@ int listeners_name(int fd, pid_t pid, struct socket_name *ret_name);
 /* The number of the socket that listens there: 0, or -ENOENT if none does. */
 int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socket);
 /* Whether a process, by its number as text, is inside; and whether one that is holds the socket. */
-bool listeners_is_inside(int mounts, const char *pid);
-bool listeners_is_held_inside(int mounts, uint32_t socket);
+bool listeners_is_inside(int space, const char *pid);
+bool listeners_is_held_inside(int space, uint32_t socket);
 
 /* connects.c: somebody inside wants to connect. */
 void connects_look(struct keeper *k);
@@ -385,6 +385,8 @@ void denied_name(struct denial *d, pid_t pid);
 
 /* plan.c: finds out where the preload lies, once. */
 void plan_note_preload(struct keeper *k);
+/* In a stand-in that is inside: 0 or -errno. */
+int plan_copy_preload(const struct keeper *k, struct standin *s);
 /* In the stand-in: the spec of a go of that many bytes, or from spec_fd; then all that follows. */
 int plan_load(struct standin *s, size_t received, int spec_fd);
 int plan_lay_out(const struct keeper *k, struct standin *s);

@@ -27,7 +27,7 @@
 /* Who holds a socket. */
 struct holder_search {
     char link[48];   /* what /proc calls it */
-    int mounts;      /* those of the fence */
+    int space;       /* the ipc namespace of the fence */
     int descriptors; /* of who is looked at */
 };
 
@@ -154,13 +154,14 @@ int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socke
 
 /* -- Who is inside ---------------------------------------------------------------------------- */
 
-/* By its mounts: what was born in the fence cannot leave them but for others of its own. */
-bool listeners_is_inside(int mounts, const char *pid)
+/* By its ipc namespace: what was born in the fence cannot leave it but for others of its own. The
+ * mounts may be others from one command to the next. */
+bool listeners_is_inside(int space, const char *pid)
 {
     char path[64];
     struct stat ours, theirs;
-    snprintf(path, sizeof path, "/proc/%.20s/ns/mnt", pid);
-    return fstat(mounts, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
+    snprintf(path, sizeof path, "/proc/%.20s/ns/ipc", pid);
+    return fstat(space, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino &&
            ours.st_dev == theirs.st_dev;
 }
 
@@ -176,16 +177,16 @@ static int look_at_process(const char *pid, void *userdata)
 {
     struct holder_search *s = userdata;
     char path[64];
-    if (fd_parse_number(pid) <= 0 || !listeners_is_inside(s->mounts, pid))
+    if (fd_parse_number(pid) <= 0 || !listeners_is_inside(s->space, pid))
         return 0;
     snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
     cleanup_close int fd = s->descriptors = fd_open_dir_at(AT_FDCWD, path);
     return fd < 0 ? 0 : MAX(fd_walk(fd, look_at_descriptor, s), 0);
 }
 
-bool listeners_is_held_inside(int mounts, uint32_t socket)
+bool listeners_is_held_inside(int space, uint32_t socket)
 {
-    struct holder_search s = {.mounts = mounts};
+    struct holder_search s = {.space = space};
     cleanup_close int proc = fd_open_dir_at(AT_FDCWD, "/proc");
     snprintf(s.link, sizeof s.link, "socket:[%u]", socket);
     return proc >= 0 && fd_walk(proc, look_at_process, &s) > 0;

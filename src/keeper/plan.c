@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include "base/defs.h"
@@ -51,6 +52,27 @@ static bool lies_there(const struct preload *preload)
     struct stat st;
     return preload->path[0] && stat(preload->path, &st) == 0 && st.st_ino == preload->ino &&
            st.st_dev == preload->dev;
+}
+
+/* What was opened outside leads past the mounts of a fence: whoever has it could change the owner
+ * and the mode of our file by it. So a command inside gets a copy, where it cannot see the file. */
+int plan_copy_preload(const struct keeper *k, struct standin *s)
+{
+    off_t at = 0;
+    struct stat st;
+    if (s->fd[FD_TEXT] < 0 || lies_there(&k->session.preload))
+        return 0;
+    cleanup_close int fd = memfd_create("preload", MFD_CLOEXEC);
+    if (fd < 0 || fstat(s->fd[FD_TEXT], &st) < 0)
+        return -errno;
+    while (at < st.st_size) {
+        ssize_t n = sendfile(fd, s->fd[FD_TEXT], &at, (size_t)(st.st_size - at));
+        if (n <= 0)
+            return n < 0 ? -errno : -EIO;
+    }
+    int copy = fd_lift_consume(TAKE_FD(fd));
+    s->fd[FD_TEXT] = copy;
+    return MIN(copy, 0);
 }
 
 /* Puts our preload in front of whatever the environment already asks for. */

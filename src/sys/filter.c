@@ -46,8 +46,10 @@
 /*
  * Datagrams between Unix sockets carry an address each, which nobody could look at without copying
  * every one of them: so there are none, and what is connected is looked at once. io_uring would go
- * around that look. What was opened by its handle would go around every mount. Priority, processors
- * and limits of a process are changed by whoever has its user id, which the host's have.
+ * around that look. clone3() puts a child into any cgroup that its caller may write to, though no
+ * file there can be written; who is told that there is none takes clone(). What was opened by its
+ * handle would go around every mount. Priority, processors and limits of a process are changed by
+ * whoever has its user id, which the host's have.
  */
 static const struct sock_filter filter_code[] = {
     LOAD(arch),
@@ -62,6 +64,7 @@ static const struct sock_filter filter_code[] = {
     WHERE(SYS_io_uring_setup, REFUSE(ENOSYS)),
     WHERE(SYS_io_uring_enter, REFUSE(ENOSYS)),
     WHERE(SYS_io_uring_register, REFUSE(ENOSYS)),
+    WHERE(SYS_clone3, REFUSE(ENOSYS)),
     WHERE(SYS_open_by_handle_at, REFUSE(EPERM)),
     WHERE(SYS_add_key, REFUSE(EPERM)),
     WHERE(SYS_request_key, REFUSE(EPERM)),

@@ -58,7 +58,7 @@ static const struct call {
     {SYS_openat, {0}, PASS},
     {SYS_execve, {0}, PASS},
     {SYS_ptrace, {0}, PASS},
-    {SYS_clone3, {0}, PASS},
+    {SYS_clone3, {0}, NOT(ENOSYS)},
     {SYS_unshare, {CLONE_NEWUSER}, PASS},
     {SYS_connect, {3}, ASK},
     {SYS_io_uring_setup, {8}, NOT(ENOSYS)},

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "sys/fd.h"
 
 static const char *const mode_names[] = {"off", "read-only", "workspace-write"};
 
@@ -57,18 +59,29 @@ int fence_resolve(const struct fence_wish *wish, const char *text, char ret_path
     return realpath(path, ret_path) ? 0 : -errno;
 }
 
-/* The same workspace has the same one, and another has another. */
-bool fence_cache_path(const struct fence_wish *wish, char ret_path[4096])
+/* The user's directory for caches may be a link; below it nobody has one to make. */
+static bool find_caches(char ret_path[4096])
 {
+    char path[PATH_MAX];
     const char *base = getenv("XDG_CACHE_HOME");
-    uint64_t sum = UINT64_C(14695981039346656037);
-    for (const char *p = wish->workspace; *p; p++)
-        sum = (sum ^ (unsigned char)*p) * UINT64_C(1099511628211);
     bool given = base && base[0] == '/';
     if (!given && !*fence_user_home())
         return false;
-    int n = snprintf(ret_path, 4096, "%s%s/nacre/caches/%016llx", given ? base : fence_user_home(),
-                     given ? "" : "/.cache", (unsigned long long)sum);
+    int n = snprintf(path, sizeof path, "%s%s", given ? base : fence_user_home(),
+                     given ? "" : "/.cache");
+    return n > 0 && (size_t)n < sizeof path && fd_make_dirs(path) == 0 && realpath(path, ret_path);
+}
+
+/* The same workspace has the same one, and another has another. */
+bool fence_cache_path(const struct fence_wish *wish, char ret_path[4096])
+{
+    char base[4096];
+    uint64_t sum = UINT64_C(14695981039346656037);
+    for (const char *p = wish->workspace; *p; p++)
+        sum = (sum ^ (unsigned char)*p) * UINT64_C(1099511628211);
+    int n = find_caches(base)
+                ? snprintf(ret_path, 4096, "%s/nacre/caches/%016llx", base, (unsigned long long)sum)
+                : -1;
     return n > 0 && n < 4096;
 }
 
@@ -146,6 +159,64 @@ static int make_variables(const struct fence_wish *wish, char ***ret_list)
     return r;
 }
 
+/* -- What it was made of ---------------------------------------------------------------------- */
+
+static struct fence_sight sight_of(const struct fence_place *place, const char *path)
+{
+    struct stat st;
+    bool ours =
+        place->kind == FENCE_DEVICES || place->kind == FENCE_MEMORY || place->kind == FENCE_PRIVATE;
+    if (ours || lstat(path, &st) < 0)
+        return (struct fence_sight){0};
+    return (struct fence_sight){
+        .device = st.st_dev,
+        .inode = st.st_ino,
+        .changed_ns =
+            place->kind == FENCE_LISTED ? st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec : 0,
+    };
+}
+
+static int remember_sights(struct fence_plan *plan)
+{
+    struct fence fence = {(const void *)plan->record.data, plan->record.len};
+    plan->sights = calloc(fence.head->count + 1, sizeof *plan->sights);
+    for (uint32_t i = 0; plan->sights && i < fence.head->count; i++) {
+        const struct fence_place *place = &fence_places(&fence)[i];
+        plan->sights[i] = sight_of(place, fence_string(&fence, place->path));
+    }
+    return plan->sights ? 0 : -ENOMEM;
+}
+
+static bool is_same_sight(const struct fence_sight *a, const struct fence_sight *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
+}
+
+bool fence_plan_is_current(const struct fence_plan *plan)
+{
+    const struct fence fence = {(const void *)plan->record.data, plan->record.len};
+    for (uint32_t i = 0; i < fence.head->count; i++) {
+        const struct fence_place *place = &fence_places(&fence)[i];
+        struct fence_sight now = sight_of(place, fence_string(&fence, place->path));
+        if (!is_same_sight(&now, &plan->sights[i]))
+            return false;
+    }
+    return true;
+}
+
+bool fence_plan_is_same(const struct fence_plan *one, const struct fence_plan *other)
+{
+    const struct fence fence = {(const void *)one->record.data, one->record.len};
+    if (one->record.len != other->record.len ||
+        memcmp(one->record.data, other->record.data, one->record.len) != 0)
+        return false;
+    for (uint32_t i = 0; i < fence.head->count; i++)
+        if (fence_places(&fence)[i].kind != FENCE_LISTED &&
+            !is_same_sight(&one->sights[i], &other->sights[i]))
+            return false;
+    return true;
+}
+
 /* -- The whole -------------------------------------------------------------------------------- */
 
 void fence_plan_done(struct fence_plan *plan)
@@ -155,6 +226,7 @@ void fence_plan_done(struct fence_plan *plan)
         free(*p);
     free(plan->variables);
     free(plan->hosts);
+    free(plan->sights);
     *plan = (struct fence_plan){0};
 }
 
@@ -168,6 +240,8 @@ static int write_record(const struct fence_wish *wish, struct fence_layout *l,
     int r = layout_write(l, network, canary, words, &plan->record);
     if (r == 0)
         plan->sum = ((const struct fence_head *)(const void *)plan->record.data)->sum;
+    if (r == 0)
+        r = remember_sights(plan);
     if (r == 0)
         r = make_variables(wish, &plan->variables);
     return r < 0 ? err_sys(err, r == -ENOMEM ? NACRE_ENOMEM : NACRE_EINVAL, -r, "sandbox",

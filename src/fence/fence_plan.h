@@ -5,6 +5,7 @@
  *   fence_plan.c  the whole, in order
  *   layout.c    the list of places while it grows, and the bytes that it becomes
  *   roots.c     what may be written to: the workspace, its repository, what the settings name
+ *   protect.c   what of that stays as it is
  *   hidden.c    what is hidden, and what of it is shown all the same
  *   git.c       where a repository has its files
  *   judge.c     what a fence makes of a path
@@ -37,20 +38,35 @@ struct fence_wish {
     const char *home;        /* nacre's own, which is hidden */
     const char *private_dir; /* the session's directory for what is private, below it */
     const char *keeper;      /* the program that is in use, and what lies beside it */
+    const char *config;      /* the configuration file; NULL or "" = there is none */
+};
+
+/* What lay at a place when the fence was composed; all 0 = nothing. */
+struct fence_sight {
+    uint64_t device, inode;
+    int64_t changed_ns; /* what is listed only: its entries */
 };
 
 /* What came of it. */
 struct fence_plan {
     struct buf record; /* struct fence_head and what follows */
     uint64_t sum;
-    char **variables; /* "NAME=value" or "NAME" for commands inside; ended by NULL */
-    char *hosts;      /* a rule a line for the gate; NULL = there is none */
+    char **variables;           /* "NAME=value" or "NAME" for commands inside; ended by NULL */
+    char *hosts;                /* a rule a line for the gate; NULL = there is none */
+    struct fence_sight *sights; /* one for each place of the record */
 };
 
 /* On success the plan is the caller's, who ends it with fence_plan_done(). Makes the directories of
  * private caches. */
 int fence_plan_make(const struct fence_wish *wish, struct fence_plan *ret_plan, nacre_error *err);
 void fence_plan_done(struct fence_plan *plan);
+
+/* Whether each place is still what it was: a mount goes away with the file that it lies over, and
+ * whoever replaces that file outside leaves a new one without it. Nor does a fence know of what has
+ * come since. */
+bool fence_plan_is_current(const struct fence_plan *plan);
+/* Whether two that were made one after the other mean the very same. */
+bool fence_plan_is_same(const struct fence_plan *one, const struct fence_plan *other);
 
 /* "off", "read-only", "workspace-write". */
 const char *fence_mode_name(enum fence_mode mode);
@@ -59,6 +75,10 @@ int fence_mode_of(const char *name);
 
 /* roots.c */
 int roots_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err);
+/* protect.c: each for a place that may be written to, the last one for all of them. -errno. */
+int protect_names(const struct fence_wish *wish, struct fence_layout *l, const char *root);
+int protect_repository(const struct fence_wish *wish, struct fence_layout *l, const char *root);
+int protect_ours(const struct fence_wish *wish, struct fence_layout *l);
 /* hidden.c */
 int hidden_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err);
 /* Whether somebody may write there and the fence does not let them: see struct fence_head. "" if

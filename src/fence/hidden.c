@@ -80,9 +80,16 @@ static int add_below(struct fence_layout *l, enum fence_kind kind, const char *t
     return layout_add(l, kind, real, NULL);
 }
 
+/* What is not there yet may come, into one of these two as a rule. */
+static int note_home(struct fence_layout *l, const char *home)
+{
+    int r = add_below(l, FENCE_LISTED, home, ".");
+    return r < 0 ? r : add_below(l, FENCE_LISTED, home, ".config");
+}
+
 static int hide_secrets_of(struct fence_layout *l, const char *home)
 {
-    int r = 0;
+    int r = note_home(l, home);
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(secret_places); i++)
         r = add_below(l, FENCE_HIDE, home, secret_places[i]);
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(shown_places); i++)
@@ -164,8 +171,8 @@ static int add_system(const struct fence_wish *wish, struct fence_layout *l)
     if (r < 0)
         return r;
     if (!wish->private_tmp) {
-        r = layout_add(l, FENCE_WRITE, "/tmp", NULL);
-        return r < 0 ? r : layout_add(l, FENCE_WRITE, "/var/tmp", NULL);
+        r = add_below(l, FENCE_WRITE, "/", "tmp");
+        return r < 0 ? r : add_below(l, FENCE_WRITE, "/var", "tmp");
     }
     r = add_private(wish, l, "/tmp", FENCE_TMP);
     return r < 0 ? r : add_private(wish, l, "/var/tmp", FENCE_VAR_TMP);
@@ -173,6 +180,7 @@ static int add_system(const struct fence_wish *wish, struct fence_layout *l)
 
 int hidden_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err)
 {
+    char home[PATH_MAX];
     int r = add_system(wish, l);
     if (r == 0 && *fence_user_home())
         r = hide_secrets_of(l, fence_user_home());
@@ -181,7 +189,7 @@ int hidden_add(const struct fence_wish *wish, struct fence_layout *l, nacre_erro
     if (r == 0)
         r = hide_named(wish, l);
     if (r == 0)
-        r = layout_add(l, FENCE_HIDE, wish->home, NULL);
+        r = layout_add(l, FENCE_HIDE, realpath(wish->home, home) ? home : wish->home, NULL);
     if (r == 0)
         r = show_below_private(wish, l);
     return r < 0 ? err_sys(err, r == -ENOMEM ? NACRE_ENOMEM : NACRE_EINVAL, -r, "sandbox",

@@ -92,10 +92,10 @@ int layout_write(const struct fence_layout *l, enum fence_network network, const
 {
     struct fence_head head = {
         .magic = "NACREFEN", .format = RUN_FORMAT, .network = network, .count = (uint32_t)l->count};
-    struct fence_place places[FENCE_PLACES_MAX] = {0};
+    cleanup_free struct fence_place *places = calloc(l->count + 1, sizeof *places);
     size_t bytes = l->count * sizeof *places;
     *out = BUF_UP_TO(FENCE_SIZE_MAX);
-    int r = buf_append(out, &head, sizeof head);
+    int r = places ? buf_append(out, &head, sizeof head) : -ENOMEM;
     if (r == 0)
         r = buf_append(out, places, bytes);
     for (size_t i = 0; r == 0 && i < l->count; i++) {

@@ -1,14 +1,11 @@
 /* What may be written to, and what of it may not be. */
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/err.h"
 #include "fence/fence_plan.h"
-#include "fence/git.h"
 #include "sys/fd.h"
 
 static int too_much(int r, nacre_error *err)
@@ -68,110 +65,6 @@ static int add_named(const struct fence_wish *wish, enum fence_kind kind, const 
     return 0;
 }
 
-/* -- Protected names -------------------------------------------------------------------------- */
-
-/* Every directory between what is protected and the root could be moved away, with what it has. */
-static int add_pins(struct fence_layout *l, const char *root, const char *path)
-{
-    char above[PATH_MAX];
-    snprintf(above, sizeof above, "%s", path);
-    for (char *slash; (slash = strrchr(above, '/')) && slash != above;) {
-        *slash = '\0';
-        if (strlen(above) <= strlen(root))
-            return 0;
-        int r = layout_add(l, FENCE_PIN, above, NULL);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
-/* A link is protected by what it leads to, as far as that lies in the root; the link itself is
- * looked after like a name that does not exist. */
-static int protect_path(struct fence_layout *l, const char *root, const char *path)
-{
-    char real[PATH_MAX];
-    struct stat st;
-    bool exists = lstat(path, &st) == 0;
-    if (!exists || S_ISLNK(st.st_mode)) {
-        int r = exists ? 0 : layout_add(l, FENCE_WATCH, path, NULL);
-        if (r < 0 || !exists)
-            return r;
-    }
-    if (!realpath(path, real) || !path_is_below(real, root))
-        return 0;
-    int r = layout_add(l, FENCE_PROTECT, real, NULL);
-    return r < 0 ? r : add_pins(l, root, real);
-}
-
-/* What makes others run something when they only meant to look. */
-static const char *const git_names[] = {"hooks",
-                                        "config",
-                                        "config.worktree",
-                                        "commondir",
-                                        "info/attributes",
-                                        "modules/*/hooks",
-                                        "modules/*/config",
-                                        "worktrees/*/config.worktree",
-                                        NULL};
-
-static int protect_pattern(struct fence_layout *l, const char *root, const char *top,
-                           const char *name)
-{
-    char pattern[PATH_MAX + 300];
-    glob_t found;
-    snprintf(pattern, sizeof pattern, "%s/%s", top, name);
-    if (!strpbrk(name, "*?["))
-        return protect_path(l, root, pattern);
-    int r = 0;
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0) {
-        for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
-            r = protect_path(l, root, found.gl_pathv[i]);
-        globfree(&found);
-    }
-    return r;
-}
-
-/* In a directory of git's the names are git's; of others, what the settings name. */
-static int protect_in(const struct fence_wish *wish, struct fence_layout *l, const char *root)
-{
-    struct stat st;
-    char git[PATH_MAX + 8];
-    int r = 0;
-    snprintf(git, sizeof git, "%s/.git", root);
-    bool is_repository = lstat(git, &st) == 0 && S_ISDIR(st.st_mode);
-    for (const char *const *name = wish->protect; r == 0 && name && *name; name++)
-        if (strncmp(*name, ".git/", 5) != 0 || is_repository)
-            r = protect_pattern(l, root, root, *name);
-    return r;
-}
-
-static bool protects_git(const struct fence_wish *wish)
-{
-    for (const char *const *name = wish->protect; name && *name; name++)
-        if (strncmp(*name, ".git/", 5) == 0)
-            return true;
-    return false;
-}
-
-/* The repository's own directory may lie elsewhere, and it is written to by every commit. */
-static int add_repository(const struct fence_wish *wish, struct fence_layout *l, const char *root)
-{
-    char own[4096], common[4096];
-    if (!git_find(root, own, common))
-        return 0;
-    int r = layout_add(l, FENCE_WRITE, common, NULL);
-    if (r == 0 && !path_is_below(own, common))
-        r = layout_add(l, FENCE_WRITE, own, NULL);
-    const char *inside = path_is_below(common, root) ? root : common;
-    for (const char *const *name = git_names; r == 0 && *name && protects_git(wish); name++) {
-        r = protect_pattern(l, inside, common, *name);
-        if (r == 0 && strcmp(own, common) != 0)
-            r = protect_pattern(l, path_is_below(own, common) ? common : own, own, *name);
-    }
-    return r;
-}
-
 /* -- Caches ----------------------------------------------------------------------------------- */
 
 /* What tools fetch is kept, but not where tools outside of the fence would find it. */
@@ -193,25 +86,6 @@ static int add_shared_caches(struct fence_layout *l)
         snprintf(path, sizeof path, "%.4000s/%s", fence_user_home(), names[i]);
         if (*fence_user_home() && realpath(path, real))
             r = layout_add(l, FENCE_WRITE, real, NULL);
-    }
-    return r;
-}
-
-/* nacre's own programs, where they lie in what may be written to. */
-static int protect_programs(const struct fence_wish *wish, struct fence_layout *l)
-{
-    static const char *const names[] = {"nacre-keeper", "nacre-fence", "nacre-gate",
-                                        "nacre-text.so"};
-    char path[PATH_MAX];
-    const char *slash = wish->keeper ? strrchr(wish->keeper, '/') : NULL;
-    int r = 0;
-    for (size_t i = 0; r == 0 && slash && i < ARRAY_SIZE(names); i++) {
-        snprintf(path, sizeof path, "%.*s/%s", (int)(slash - wish->keeper), wish->keeper, names[i]);
-        for (size_t root = 0; r == 0 && access(path, F_OK) == 0 && root < l->count; root++)
-            if (l->places[root].kind == FENCE_WRITE && path_is_below(path, l->places[root].path)) {
-                cleanup_free char *top = strdup(l->places[root].path);
-                r = top ? protect_path(l, top, path) : -ENOMEM;
-            }
     }
     return r;
 }
@@ -263,16 +137,16 @@ int roots_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error
         if (l->places[i].kind == FENCE_WRITE) {
             /* The list may move while it grows. */
             cleanup_free char *root = strdup(l->places[i].path);
-            r = root ? protect_in(wish, l, root) : -ENOMEM;
+            r = root ? protect_names(wish, l, root) : -ENOMEM;
             if (r == 0)
-                r = add_repository(wish, l, root);
+                r = protect_repository(wish, l, root);
         }
     if (r == 0 && wish->private_caches)
         r = add_private_cache(wish, l);
     if (r == 0 && wish->shared_caches)
         r = add_shared_caches(l);
     if (r == 0)
-        r = protect_programs(wish, l);
+        r = protect_ours(wish, l);
     if (r < 0)
         return too_much(r, err);
     layout_drop_nested(l, FENCE_WRITE);

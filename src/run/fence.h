@@ -17,8 +17,8 @@
 #define FENCE_RUN        "run"
 #define FENCE_RUN_INSIDE "/run/nacre"
 
-#define FENCE_PLACES_MAX 512
-#define FENCE_SIZE_MAX   ((size_t)256 * 1024)
+#define FENCE_PLACES_MAX 2048
+#define FENCE_SIZE_MAX   ((size_t)512 * 1024)
 
 /* In this order they are put into the fence, whatever their order in the record. */
 enum fence_kind {
@@ -33,6 +33,8 @@ enum fence_kind {
     FENCE_SHOW,    /* is there in a place that was hidden or is private */
     FENCE_SOCKET,  /* the same for a socket, which may be talked to */
     FENCE_WATCH,   /* a protected name that does not exist; it may not appear */
+    FENCE_LISTED, /* nothing lies there; but what is in it, or that it does not exist, decided about
+                     other places */
     FENCE_KIND_COUNT
 };
 

@@ -98,6 +98,7 @@ static struct fence_wish fence_wish(const nacre_session *s)
     return (struct fence_wish){
         .mode = (enum fence_mode)session_setting(s, NACRE_SETTING_SANDBOX),
         .workspace = s->cwd,
+        .config = nacre_settings_file(settings),
         .write = nacre_settings_list(settings, NACRE_SETTING_SANDBOX_WRITE),
         .hide = nacre_settings_list(settings, NACRE_SETTING_SANDBOX_HIDE),
         .protect = nacre_settings_list(settings, NACRE_SETTING_SANDBOX_PROTECT),

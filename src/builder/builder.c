@@ -59,15 +59,26 @@ static int keep_namespace(struct builder *b, const char *name, enum wire_fence_f
     return fd < 0 ? -errno : 0;
 }
 
+/* One of a fence that this one takes the place of: 1 = joined, 0 = there is none. */
+static int join_given(const struct builder *b, enum wire_fence_fds which, int kind)
+{
+    int fd = b->fd[slot_in_builder(which)];
+    return fd < 0 ? 0 : setns(fd, kind) < 0 ? -errno : 1;
+}
+
 /* Root needs no user namespace, where it has the rights of root: in one, all files of others would
  * be nobody's. */
 static int make_mount_namespace(struct builder *b)
 {
-    if (b->root && unshare(CLONE_NEWNS) == 0)
+    b->step = FENCE_STEP_USER_NS;
+    int r = join_given(b, FENCE_FD_USER, CLONE_NEWUSER);
+    if (r == 0 && b->root && unshare(CLONE_NEWNS) == 0)
         return 0;
-    int r = make_user_namespace(b);
+    if (r == 0)
+        r = make_user_namespace(b);
     if (r == 0)
         r = keep_namespace(b, "user", FENCE_FD_USER);
+    r = MIN(r, 0);
     b->step = FENCE_STEP_MOUNT_NS;
     return r < 0 ? r : unshare(CLONE_NEWNS) < 0 ? -errno : 0;
 }
@@ -105,12 +116,23 @@ static int make_network_namespace(struct builder *b)
     b->step = FENCE_STEP_NETWORK_NS;
     if (b->fence.head->network == FENCE_NETWORK_ON)
         return 0;
+    int r = join_given(b, FENCE_FD_NETWORK, CLONE_NEWNET);
+    if (r != 0)
+        return MIN(r, 0);
     if (unshare(CLONE_NEWNET) < 0)
         return -errno;
-    int r = bring_loopback_up(b);
+    r = bring_loopback_up(b);
     if (r == 0)
         r = keep_namespace(b, "net", FENCE_FD_NETWORK);
     return r == 0 && b->fence.head->network == FENCE_NETWORK_GATE ? listen_for_gate(b) : r;
+}
+
+static int make_ipc_namespace(struct builder *b)
+{
+    int r = join_given(b, FENCE_FD_IPC, CLONE_NEWIPC);
+    if (r != 0)
+        return MIN(r, 0);
+    return unshare(CLONE_NEWIPC) < 0 ? -errno : keep_namespace(b, "ipc", FENCE_FD_IPC);
 }
 
 /* -- The whole -------------------------------------------------------------------------------- */
@@ -120,10 +142,8 @@ static int build(struct builder *b)
     int r = make_mount_namespace(b);
     if (r == 0)
         r = make_network_namespace(b);
-    if (r == 0 && unshare(CLONE_NEWIPC) < 0)
-        r = -errno;
     if (r == 0)
-        r = keep_namespace(b, "ipc", FENCE_FD_IPC);
+        r = make_ipc_namespace(b);
     b->step = r == 0 ? FENCE_STEP_MOUNT_NS : b->step;
     if (r == 0)
         r = mounts_make_private();
@@ -142,13 +162,16 @@ static int build(struct builder *b)
 static int hear_order(struct builder *b)
 {
     struct wire_fence order;
-    int record;
+    int fds[FENCE_FDS], *record = &b->fd[slot_in_builder(FENCE_FD_RECORD)];
     b->step = FENCE_STEP_RECORD;
-    ssize_t n = sock_recv(SOCKET_FD, &order, sizeof order, &record, 1, 0);
+    ssize_t n = sock_recv(SOCKET_FD, &order, sizeof order, fds, FENCE_FDS, 0);
     if (n != sizeof order || order.head.type != WIRE_FENCE || order.head.format != RUN_FORMAT)
         return n < 0 ? (int)n : -EPROTO;
-    int r = fence_map(record, &b->fence);
-    close_fd(&record);
+    for (unsigned i = 0, next = 0; i < FENCE_FDS; i++)
+        if (order.fds & 1u << i)
+            b->fd[i] = fds[next++];
+    int r = fence_map(*record, &b->fence);
+    close_fd(record);
     return r;
 }
 

@@ -20,6 +20,8 @@
 #define PROGRAM      "nacre-fence"
 #define PRIVATE_DIRS "fence" /* in the home; a directory of each session is in it */
 
+_Static_assert((int)FENCE_WORKSPACE_WRITE <= FENCES_MAX, "each mode but off has one");
+
 static int slot_of(enum wire_fence_fds which)
 {
     return __builtin_ctz(which);
@@ -31,13 +33,19 @@ void fences_init(struct fences *f, const struct fence_wish *wish)
     pthread_mutex_init(&f->lock, NULL);
 }
 
-static void free_fence(struct made_fence *fence)
+/* All of it but where it is. */
+static void empty_fence(struct made_fence *fence)
 {
     gate_let_go(&fence->gate);
     (void)gate_is_gone(&fence->gate);
     for (size_t i = 0; i < ARRAY_SIZE(fence->fd); i++)
         close_fd(&fence->fd[i]);
     fence_plan_done(&fence->plan);
+}
+
+static void free_fence(struct made_fence *fence)
+{
+    empty_fence(fence);
     free(fence);
 }
 
@@ -152,6 +160,10 @@ void fences_done(struct fences *f, bool forked)
 {
     for (size_t i = 0; i < f->count; i++)
         free_fence(f->list[i]);
+    for (struct made_fence *fence = f->replaced, *next; fence; fence = next) {
+        next = fence->next;
+        free_fence(fence);
+    }
     close_fd(&f->private_fd);
     char *slash = strrchr(f->private_dir, '/');
     if (!forked && slash) {
@@ -207,11 +219,11 @@ static void path_of_fd(int fd, char *ret_path, size_t size)
 }
 
 /* With the lock. */
-static int compose_fence(struct fences *f, enum fence_mode mode, int keeper_fd,
+static int compose_fence(const struct fences *f, enum fence_mode mode, int keeper_fd,
                          struct made_fence **ret_fence, nacre_error *err)
 {
     char keeper[4096];
-    struct made_fence *fence = f->count < FENCES_MAX ? calloc(1, sizeof *fence) : NULL;
+    struct made_fence *fence = calloc(1, sizeof *fence);
     if (!fence)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     *fence = (struct made_fence){.mode = mode};
@@ -230,26 +242,97 @@ static int compose_fence(struct fences *f, enum fence_mode mode, int keeper_fd,
         free_fence(fence);
         return r;
     }
-    *ret_fence = f->list[f->count++] = fence;
+    *ret_fence = fence;
     return 0;
+}
+
+/* -- Composing anew --------------------------------------------------------------------------- */
+
+/* With the lock. Who runs in the other one and who will run in this one meet in one network. */
+static int share_network(struct made_fence *fence, struct made_fence *other)
+{
+    static const enum wire_fence_fds shared[] = {FENCE_FD_USER, FENCE_FD_NETWORK, FENCE_FD_IPC};
+    for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
+        int slot = slot_of(shared[i]);
+        fence->fd[slot] = other->fd[slot] < 0 ? -EBADF : fcntl(other->fd[slot], F_DUPFD_CLOEXEC, 3);
+        if (other->fd[slot] >= 0 && fence->fd[slot] < 0)
+            return -errno;
+    }
+    fence->port = other->port;
+    fence->gate = other->gate;
+    fence->gate_open = other->gate_open;
+    other->gate = (struct gate)GATE_NONE;
+    return 0;
+}
+
+/* With the lock. */
+static void replace_fence(struct fences *f, size_t which, struct made_fence *fence)
+{
+    struct made_fence *old = f->list[which];
+    old->replaced = true;
+    old->next = f->replaced;
+    f->replaced = old;
+    f->list[which] = fence;
+    if (old->users == 0)
+        empty_fence(old);
+}
+
+/* With the lock. A home directory gets new files all the time: mostly nothing of the fence is in
+ * them. */
+static int renew_fence(struct fences *f, size_t which, int keeper_fd, nacre_error *err)
+{
+    struct made_fence *old = f->list[which], *fence = NULL;
+    bool settled = old->made && (!old->plan.hosts || old->gate_open);
+    if (!settled || fence_plan_is_current(&old->plan))
+        return 0;
+    int r = compose_fence(f, old->mode, keeper_fd, &fence, err);
+    if (r < 0)
+        return r;
+    if (fence_plan_is_same(&old->plan, &fence->plan)) {
+        struct fence_sight *sights = old->plan.sights;
+        old->plan.sights = fence->plan.sights;
+        fence->plan.sights = sights;
+        free_fence(fence);
+        return 0;
+    }
+    int e = share_network(fence, old);
+    if (e == 0) {
+        replace_fence(f, which, fence);
+        return 0;
+    }
+    free_fence(fence);
+    return err_sys(err, NACRE_ELIMIT, -e, "sandbox", "no descriptor left for the sandbox");
 }
 
 int fences_want(struct fences *f, nacre_home *home, const nacre_command *command, int keeper_fd,
                 struct made_fence **ret_fence, nacre_error *err)
 {
     enum fence_mode mode;
+    size_t i = 0;
     *ret_fence = NULL;
     int r = choose_mode(f, command, &mode, err);
     if (r < 0 || mode == FENCE_OFF)
         return r;
     HOLD(&f->lock);
-    for (size_t i = 0; i < f->count; i++)
-        if (f->list[i]->mode == mode) {
-            *ret_fence = f->list[i];
-            return 0;
-        }
-    r = need_private_dir(f, home, err);
-    return r < 0 ? r : compose_fence(f, mode, keeper_fd, ret_fence, err);
+    while (i < f->count && f->list[i]->mode != mode)
+        i++;
+    if (i < f->count)
+        r = renew_fence(f, i, keeper_fd, err);
+    else if ((r = need_private_dir(f, home, err)) == 0)
+        r = compose_fence(f, mode, keeper_fd, &f->list[i], err);
+    if (r < 0)
+        return r;
+    f->count = MAX(f->count, i + 1);
+    *ret_fence = f->list[i];
+    f->list[i]->users++;
+    return 0;
+}
+
+void fences_give_back(struct fences *f, struct made_fence *fence)
+{
+    HOLD(&f->lock);
+    if (--fence->users == 0 && fence->replaced)
+        empty_fence(fence);
 }
 
 const char *fences_words(const struct made_fence *fence)
@@ -283,10 +366,23 @@ static int open_builder(int keeper_fd)
     return fd < 0 ? -errno : fd_lift_consume(fd);
 }
 
-int fences_begin(struct fences *f UNUSED, const struct made_fence *fence, int keeper_fd,
-                 int *ret_sock, nacre_error *err)
+/* With the lock. What it is made of: the record, and what is there already of another one. */
+static int send_order(const struct made_fence *fence, int sock)
 {
-    struct wire_fence order = {.head = keeper_line_head(WIRE_FENCE), .fds = FENCE_FD_RECORD};
+    struct wire_fence order = {.head = keeper_line_head(WIRE_FENCE)};
+    int fds[FENCE_FDS];
+    size_t count = 0;
+    for (unsigned i = 0; i < FENCE_FDS; i++)
+        if (fence->fd[i] >= 0) {
+            order.fds |= 1u << i;
+            fds[count++] = fence->fd[i];
+        }
+    return sock_send(sock, &order, sizeof order, fds, count, 0);
+}
+
+int fences_begin(struct fences *f, const struct made_fence *fence, int keeper_fd, int *ret_sock,
+                 nacre_error *err)
+{
     char *argv[] = {(char *)PROGRAM, NULL}, *env[] = {NULL};
     int pair[2] = {-EBADF, -EBADF};
     cleanup_close int program = open_builder(keeper_fd);
@@ -294,8 +390,10 @@ int fences_begin(struct fences *f UNUSED, const struct made_fence *fence, int ke
     if (r == 0)
         r = spawn_orphan(program, pair[1], argv, env);
     close_fd(&pair[1]);
-    if (r == 0)
-        r = sock_send(pair[0], &order, sizeof order, &fence->fd[slot_of(FENCE_FD_RECORD)], 1, 0);
+    if (r == 0) {
+        HOLD(&f->lock);
+        r = send_order(fence, pair[0]);
+    }
     if (r < 0) {
         close_fd(&pair[0]);
         return err_sys(err, NACRE_ESTART, -r, "sandbox",
@@ -314,13 +412,15 @@ static void take_made(struct fences *f, struct made_fence *fence, const struct w
     for (unsigned i = 0; i < FENCE_FDS; i++) {
         if (!(word->fds & 1u << i))
             continue;
-        if (fence->made)
-            close_fd(&fds[next++]);
-        else
-            fence->fd[i] = fds[next++];
+        if (!fence->made) {
+            close_fd(&fence->fd[i]);
+            fence->fd[i] = TAKE_FD(fds[next]);
+        }
+        close_fd(&fds[next++]);
     }
     fence->landlock = word->landlock;
-    fence->port = word->port;
+    if (word->port)
+        fence->port = word->port;
     fence->made = true;
 }
 

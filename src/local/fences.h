@@ -16,10 +16,15 @@
 #include "local/gate.h"
 #include "run/wire.h"
 
-#define FENCES_MAX 4 /* a session's own, and those of calls that want less */
+#define FENCES_MAX 2 /* a session's own, and that of calls that want less */
 
+/* One that is not as it was composed any more is made anew in the same network, for what starts
+ * then; what runs stays where it is. */
 struct made_fence {
     enum fence_mode mode;
+    struct made_fence *next; /* of those that another has taken the place of */
+    _Atomic bool replaced;
+    size_t users; /* starts that are under way */
     struct fence_plan plan;
     bool made;
     int fd[FENCE_FDS]; /* in the order of enum wire_fence_fds; the first is there when it is
@@ -35,8 +40,9 @@ struct fences {
     struct fence_wish wish; /* of the session; its lists are borrowed from the settings */
     char private_dir[4096]; /* "" = there is none yet */
     int private_fd;         /* locked */
-    struct made_fence *list[FENCES_MAX]; /* none goes before the session does */
+    struct made_fence *list[FENCES_MAX]; /* one for each mode */
     size_t count;
+    struct made_fence *replaced; /* empty, but they stay: others compare with where they are */
 };
 
 void fences_init(struct fences *f, const struct fence_wish *wish);
@@ -52,9 +58,10 @@ bool fences_are_left(const struct fences *f);
 void fences_done(struct fences *f, bool forked);
 
 /* The fence of a command: NULL = it runs without. It may not be made yet. keeper_fd is the program,
- * beside which nacre-fence lies. */
+ * beside which nacre-fence lies. The caller gives it back, when the command runs or does not. */
 int fences_want(struct fences *f, nacre_home *home, const nacre_command *command, int keeper_fd,
                 struct made_fence **ret_fence, nacre_error *err);
+void fences_give_back(struct fences *f, struct made_fence *fence);
 
 /* "workspace-write, network off"; and the record of the one that is called so, borrowed for as long
  * as the session lives. */

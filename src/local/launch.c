@@ -385,11 +385,23 @@ static bool has_warm_of(struct launcher *l, const struct made_fence *fence)
     return l->have_warm && l->warm.fence == fence;
 }
 
+/* Nobody will want it any more. */
+static void dismiss_outdated(struct launcher *l)
+{
+    struct launched warm;
+    pthread_mutex_lock(&l->lock);
+    bool outdated = l->have_warm && l->warm.fence && l->warm.fence->replaced;
+    pthread_mutex_unlock(&l->lock);
+    if (outdated && take_warm(l, &warm))
+        launcher_dismiss(l, &warm);
+}
+
 /* One of another fence stays: most commands of a session want the same. */
 bool launcher_take_warm(struct launcher *l, const struct made_fence *fence,
                         struct launched *ret_launched)
 {
     struct identity now;
+    dismiss_outdated(l);
     if (!has_warm_of(l, fence) || !take_warm(l, ret_launched))
         return false;
     who_asks(&now);

@@ -438,6 +438,8 @@ static void end_local_start(nacre_op *op)
     op_end(&s->look);
     close_fd(&s->builder);
     fences_free_variables(s->fenced);
+    if (s->fence)
+        fences_give_back(&s->local->fences, s->fence);
     close_fd(&s->input);
     buf_done(&s->spec);
     free(s);

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -203,8 +204,17 @@ static void describe_all(void)
                                  WORLD "/user",
                                  WORKSPACE "/.git/hooks",
                                  WORKSPACE "/.git/config",
+                                 WORKSPACE "/.git/modules/libs/foo/hooks",
+                                 WORKSPACE "/.git/modules/libs/foo/config",
+                                 WORKSPACE "/.git/worktrees/tree/commondir",
+                                 "/dev/null",
+                                 "/dev/full",
+                                 "/dev/zero",
+                                 "/proc/sys/fs/binfmt_misc/nacre-escaped",
                                  "/sys/fs/cgroup/nacre-escaped",
-                                 getenv("KEEPER")};
+                                 WORKSPACE "/left-the-cgroup",
+                                 getenv("KEEPER"),
+                                 getenv("PRELOAD")};
     written = 0;
     for (size_t i = 0; i < sizeof trees / sizeof trees[0]; i++)
         nftw(trees[i], describe_file, 16, FTW_PHYS);
@@ -215,6 +225,10 @@ static void describe_all(void)
     written += (size_t)snprintf(world.state + written, TEXT_MAX - written, "core_pattern: %s",
                                 pattern ? pattern : "?\n");
     free(pattern);
+    struct utsname names;
+    uname(&names);
+    written += (size_t)snprintf(world.state + written, TEXT_MAX - written, "domain: %s\n",
+                                names.domainname);
 }
 
 /* The first line that is not as it was. */
@@ -273,6 +287,16 @@ static const char *look_at_shared(void)
     return NULL;
 }
 
+/* -- A terminal ------------------------------------------------------------------------------- */
+
+static void make_terminal(void)
+{
+    int fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    CHECK(fd >= 0 && grantpt(fd) == 0 && unlockpt(fd) == 0);
+    setenv("TERMINAL", ptsname(fd), 1);
+    keep_listener(fd, "terminal");
+}
+
 /* -- The whole -------------------------------------------------------------------------------- */
 
 static void write_map(const char *path, unsigned id)
@@ -303,8 +327,12 @@ static void enter_namespace(void)
 
 static void make_files(void)
 {
-    CHECK_EQ_INT(0, system("mkdir -p " WORKSPACE "/.git/hooks " WORKSPACE "/.git/objects " OUTSIDE
+    CHECK_EQ_INT(0, system("mkdir -p " WORKSPACE "/.git/hooks " WORKSPACE "/.git/objects " WORKSPACE
+                           "/.git/modules/libs/foo/hooks " WORKSPACE "/.git/worktrees/tree " OUTSIDE
                            "/dir " OUTSIDE "/hidden " WORLD "/user/.ssh " WORLD "/user/.config"));
+    spit(WORKSPACE "/.git/modules/libs/foo/HEAD", "ref: refs/heads/main\n", 21);
+    spit(WORKSPACE "/.git/modules/libs/foo/config", "[core]\n", 7);
+    spit(WORKSPACE "/.git/worktrees/tree/commondir", "../..\n", 6);
     spit(OUTSIDE "/file", "as it was\n", 10);
     spit(OUTSIDE "/dir/file", "as it was\n", 10);
     spit(OUTSIDE "/hidden/secret", SECRET "\n", sizeof SECRET);
@@ -334,9 +362,11 @@ void world_make(void)
     setenv("OUT", OUTSIDE, 1);
     setenv("REAL_HOME", test_home(), 1);
     setenv("KEEPER", format("%.*s/nacre-keeper", build_length(), program("escape")), 1);
+    setenv("PRELOAD", format("%.*s/nacre-text.so", build_length(), program("escape")), 1);
     setenv("NACRE", format("%.*s/nacre", build_length(), program("escape")), 1);
     make_victim();
     make_shared();
+    make_terminal();
     listen_inet();
     world_listen(OUTSIDE "/stream", SOCK_STREAM);
     world_listen(OUTSIDE "/seqpacket", SOCK_SEQPACKET);

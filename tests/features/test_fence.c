@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fence_world.h"
@@ -69,6 +70,8 @@ static const struct attempt {
     {"chown",               METADATA, true,  "chown $(id -u):$(id -g) $OUT/file"},
     {"touch",               METADATA, true,  "touch $OUT/file"},
     {"metadata",            METADATA, true,  "./escape metadata $OUT/file"},
+    {"device-times",        METADATA, false, "touch -c -d @1 /dev/full /dev/zero; chmod -f 666 /dev/full"},
+    {"stdin-times",         METADATA, false, "touch -c -d @2 /proc/self/fd/0; touch -c -d @2 /dev/stdin"},
     {"metadata-fifo",       METADATA, true,  "chmod 666 $OUT/fifo"},
     {"read-hidden",         HIDDEN, true,  "cat $OUT/hidden/secret"},
     {"read-key",            HIDDEN, true,  "cat ~/.ssh/*"},
@@ -90,6 +93,11 @@ static const struct attempt {
     {"git-config-linked",   PROTECTED, true,  "ln .git/config c && echo evil >> c"},
     {"git-move",            PROTECTED, true,  "mv .git .git2; cp -a .git2 .git; echo evil > .git/hooks/pre-commit"},
     {"git-exchange",        PROTECTED, true,  "mkdir -p new/hooks; ./escape rename exchange new .git"},
+    {"module-config",       PROTECTED, true,  "echo evil >> .git/modules/libs/foo/config"},
+    {"module-hook",         PROTECTED, true,  "echo evil > .git/modules/libs/foo/hooks/post-checkout"},
+    {"module-move",         PROTECTED, true,  "mv .git/modules/libs .git/modules/old"},
+    {"worktree-common",     PROTECTED, true,  "echo /mnt/ws/evil > .git/worktrees/tree/commondir"},
+    {"worktree-move",       PROTECTED, true,  "mv .git/worktrees .git/old; mkdir -p .git/worktrees/tree; echo evil > .git/worktrees/tree/commondir"},
     {"git-remove",          PROTECTED, true,  "rm -rf .git"},
     {"workspace-move",      PROTECTED, true,  "mv /mnt/ws /mnt/ws2; mkdir -p /mnt/ws/.git/hooks"},
     {"remount",             MOUNTS, false, "./escape mounts plain $OUT/file / /mnt $OUT"},
@@ -102,6 +110,11 @@ static const struct attempt {
     {"nested-detached-key", MOUNTS, false, "./escape tree nested $OUT/hidden/secret"},
     {"nested-git",          MOUNTS, false, "./escape tree nested .git/config"},
     {"overlay",             MOUNTS, false, "./escape overlay $OUT/dir"},
+    {"overlay-lower",       MOUNTS, false, "./escape lower $OUT hidden/secret"},
+    {"overlay-git",         MOUNTS, false, "./escape overlay .git"},
+    {"fresh-cgroups",       MOUNTS, false, "./escape fresh cgroup2 nacre-escaped/x"},
+    {"fresh-sys",           MOUNTS, false, "./escape fresh sysfs kernel/uevent_helper"},
+    {"fresh-binfmt",        MOUNTS, false, "./escape fresh binfmt_misc register"},
     {"fresh-proc",          MOUNTS, false, "./escape fresh-proc"},
     {"chroot",              MOUNTS, false, "./escape chroot $OUT/file"},
     {"setns",               MOUNTS, false, "for p in $VICTIM $HOST $PPID 1; do ./escape setns $p $OUT/file; done"},
@@ -109,6 +122,11 @@ static const struct attempt {
     {"kmsg",                DEVICES, false, "echo nacre-escaped > /dev/kmsg"},
     {"sysrq",               DEVICES, false, "echo h > /proc/sysrq-trigger"},
     {"core-pattern",        DEVICES, false, "echo escaped > /proc/sys/kernel/core_pattern"},
+    {"binfmt",              DEVICES, false, "echo ':nacre-escaped:M::#!nacre::/bin/sh:' > /proc/sys/fs/binfmt_misc/register"},
+    {"domain",              DEVICES, false, "echo nacre-escaped > /proc/sys/kernel/domainname; ./escape domain"},
+    {"terminal",            DEVICES, true,  "echo typed > $TERMINAL"},
+    {"terminal-type",       DEVICES, false, "./escape type $TERMINAL; ./escape type /dev/tty"},
+    {"cgroup-clone",        DEVICES, false, "for c in /sys/fs/cgroup /sys/fs/cgroup/unified; do ./escape clone-into $c; done"},
     {"cgroup",              DEVICES, false, "mkdir /sys/fs/cgroup/nacre-escaped"},
     {"environ",             PROCESSES, true,  "cat /proc/$VICTIM/environ"},
     {"maps",                PROCESSES, false, "cat /proc/$VICTIM/maps | grep -q stack && cat /proc/$VICTIM/environ"},
@@ -117,6 +135,9 @@ static const struct attempt {
     {"steal",               PROCESSES, false, "for p in $VICTIM $HOST $PPID; do ./escape steal $p; done"},
     {"signal",              PROCESSES, true,  "./escape signal $VICTIM"},
     {"signal-host",         PROCESSES, false, "./escape signal $HOST"},
+    {"sibling",             PROCESSES, false, "./escape signal $SIBLING; kill -9 $SIBLING; ./escape memory $SIBLING 0; ./escape steal $SIBLING"},
+    {"memory-keeper",       PROCESSES, false, "./escape memory $PPID $WORD; echo x > /proc/$PPID/mem; cat /proc/$PPID/environ"},
+    {"traced",              PROCESSES, false, "./escape traced"},
     {"signal-keeper",       PROCESSES, false, "./escape signal $PPID; kill -STOP $PPID; kill -KILL $PPID"},
     {"oom",                 PROCESSES, true,  "echo 500 > /proc/$VICTIM/oom_score_adj"},
     {"oom-host",            PROCESSES, false, "for p in $HOST $PPID; do echo 500 > /proc/$p/oom_score_adj; done"},
@@ -139,6 +160,7 @@ static const struct attempt {
     {"unix-abstract",       SOCKETS, true,  "./escape unix $ABSTRACT"},
     {"unix-flip",           SOCKETS, false,  "./escape flip before; ./escape flip $OUT/stream"},
     {"unix-flip-file",      SOCKETS, false,  "./escape flip-file before"},
+    {"unix-uring",          SOCKETS, false, "./escape uring before; ./escape uring $OUT/stream"},
     {"unix-foreign",        SOCKETS, true,  "./escape foreign before"},
     {"unix-chroot",         SOCKETS, false, "unshare -Ur chroot . ./escape unix /before"},
     {"inet",                NETWORK, true,  "./escape inet $PORT"},
@@ -198,6 +220,23 @@ static void judge_attempt(const struct attempt *a, const char *how, const char *
         FAIL("%s, %s: %s\nwhat it said:\n%s", a->name, how, seen, out);
 }
 
+static void name_sibling(nacre_session *s, const nacre_id *id)
+{
+    nacre_record record = record_of(s, id);
+    setenv("SIBLING", format("%d", (int)record.pid), 1);
+    nacre_record_done(&record);
+}
+
+/* It waits for a line, as it has all the time. */
+static void check_untouched(nacre_session *s, const nacre_id *id)
+{
+    nacre_record record = record_of(s, id);
+    CHECK_EQ_INT(NACRE_RUNNING, record.outcome);
+    CHECK_EQ_INT(0, bytes_printed(s, id));
+    CHECK(process_state((pid_t)record.pid) == 'S');
+    nacre_record_done(&record);
+}
+
 /* The world is as before, since nothing came through; only what is theirs is made anew. */
 static void try_each(const char *mode, const char *network)
 {
@@ -208,6 +247,8 @@ static void try_each(const char *mode, const char *network)
     struct run first = run_text(s, "true");
     CHECK_EQ_INT(0, first.record.exit_code);
     run_done(&first);
+    nacre_id sibling = start_held(s, "read x");
+    name_sibling(s, &sibling);
     world_listen("after", SOCK_STREAM);
     world_look(true);
     for (size_t i = 0; i < ATTEMPTS; i++) {
@@ -220,11 +261,10 @@ static void try_each(const char *mode, const char *network)
         judge_attempt(&attempts[i], mode, said, strlen(said));
         run_done(&run);
     }
-    nacre_record record = record_of(plain, &other);
-    CHECK_EQ_INT(NACRE_RUNNING, record.outcome);
-    CHECK_EQ_INT(0, bytes_printed(plain, &other));
-    nacre_record_done(&record);
+    check_untouched(plain, &other);
+    check_untouched(s, &sibling);
     kill_shell(plain, &other, 0);
+    kill_shell(s, &sibling, 0);
     close_session(s);
     close_session(plain);
 }
@@ -260,6 +300,8 @@ TEST_LIMIT(nothing_comes_out_later, 200)
     world_listen("after", SOCK_STREAM);
     world_look(true);
     setenv("OTHER", "00000000", 1);
+    nacre_id sibling = start_held(s, "read x");
+    name_sibling(s, &sibling);
     for (size_t i = 0; i < ATTEMPTS; i++) {
         setenv("TEXT", attempts[i].text, 1);
         unlink("done");
@@ -275,6 +317,8 @@ TEST_LIMIT(nothing_comes_out_later, 200)
         kill_shell(s, &run.record.id, 0);
         run_done(&run);
     }
+    check_untouched(s, &sibling);
+    kill_shell(s, &sibling, 0);
     close_session(s);
     world_end();
 }
@@ -315,7 +359,7 @@ static bool can_start_without(void)
 /* Either all of it holds, or nothing starts, and it is said why. */
 HOST(fenced_or_refused)
 {
-    nacre_session *s = open_fenced("workspace-write", "off");
+    nacre_session *s = open_fenced("workspace-write", getenv("REACHES"));
     nacre_command command = NACRE_COMMAND_INIT;
     nacre_record record = NACRE_RECORD_INIT;
     nacre_error error = {0};
@@ -358,29 +402,53 @@ static void deny_and_try(const char *call)
 
 TEST_LIMIT(no_system_call_is_needed_in_vain, 200)
 {
-    static const char *const calls[] = {"unshare",
-                                        "setns",
-                                        "mount_setattr",
-                                        "open_tree",
-                                        "move_mount",
-                                        "fsopen",
-                                        "fsconfig",
-                                        "fsmount",
-                                        "landlock_create_ruleset",
-                                        "landlock_add_rule",
-                                        "landlock_restrict_self",
-                                        "seccomp",
-                                        "capset",
-                                        "prctl",
-                                        "pidfd_open",
-                                        "pidfd_getfd",
-                                        "process_vm_readv",
-                                        "openat2",
-                                        "mkdirat",
-                                        "flock",
-                                        "memfd_create"};
+    static const char *const calls[] = {
+        "unshare",
+        "setns",
+        "mount_setattr",
+        "open_tree",
+        "move_mount",
+        "fsopen",
+        "fsconfig",
+        "fsmount",
+        "landlock_create_ruleset",
+        "landlock_add_rule",
+        "landlock_restrict_self",
+        "seccomp",
+        "capset",
+        "prctl",
+        "pidfd_open",
+        "pidfd_getfd",
+        "process_vm_readv",
+        "openat2",
+        "mkdirat",
+        "flock",
+        "memfd_create",
+        "sendfile",
+        "ioctl",
+        "socket",
+        "socketpair",
+        "fcntl",
+        "dup3",
+        "setsid",
+        "close_range",
+        "getsockopt",
+        "setsockopt",
+        "fstatfs",
+#ifdef SYS_chmod
+        "chmod",
+        "dup2",
+        "mkdir",
+        "symlink",
+#endif
+    };
+    static const char *const of_gate[] = {"bind", "listen", "getsockname"};
     world_make();
+    setenv("REACHES", "off", 1);
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         deny_and_try(calls[i]);
+    setenv("REACHES", "example.org", 1);
+    for (size_t i = 0; i < sizeof of_gate / sizeof of_gate[0]; i++)
+        deny_and_try(of_gate[i]);
     world_end();
 }

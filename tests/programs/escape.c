@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/io_uring.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -214,6 +215,33 @@ static void try_overlay(char **a)
     scribble(at, "file");
 }
 
+/* What is hidden by a mount over it, as a lower layer without that mount. */
+static void try_lower(char **a)
+{
+    nest();
+    int fs = (int)syscall(SYS_fsopen, "overlay", 0);
+    syscall(SYS_fsconfig, fs, 1, "lowerdir", a[0], 0);
+    say("create", syscall(SYS_fsconfig, fs, 6, NULL, NULL, 0));
+    int at = (int)syscall(SYS_fsmount, fs, 0, 0);
+    say("fsmount", at);
+    show(openat(at, a[1], O_RDONLY));
+    (void)mkdir("top", 0755);
+    say("move", syscall(SYS_move_mount, at, "", AT_FDCWD, "top", PUT_FROM_EMPTY));
+}
+
+/* A file system of the kernel's own, once more. */
+static void try_fresh(char **a)
+{
+    nest();
+    say("unshare", unshare(CLONE_NEWNET | CLONE_NEWCGROUP));
+    int fs = (int)syscall(SYS_fsopen, a[0], 0);
+    say("create", syscall(SYS_fsconfig, fs, 6, NULL, NULL, 0));
+    int at = (int)syscall(SYS_fsmount, fs, 0, 0);
+    say("fsmount", at);
+    say("mkdirat", mkdirat(at, "nacre-escaped", 0755));
+    scribble(at, a[1]);
+}
+
 /* A fresh /proc, whose settings are the whole machine's. */
 static void try_fresh_proc(char **a)
 {
@@ -317,6 +345,56 @@ static void try_signal(char **a)
     (void)!write(pair[1], "x", 1);
 }
 
+/* Whoever is traced stops at every signal, and its tracer hears of that instead of its end. */
+static void try_traced(char **a)
+{
+    (void)a;
+    say("traceme", ptrace(PTRACE_TRACEME, 0, 0, 0));
+    if (fork() == 0) {
+        say("orphan", ptrace(PTRACE_TRACEME, 0, 0, 0));
+        exit(0);
+    }
+    wait(NULL);
+}
+
+static void try_type(char **a)
+{
+    int fd = open(a[0], O_RDWR | O_NOCTTY);
+    say("open", fd);
+    say("ctty", ioctl(fd, TIOCSCTTY, 1));
+    say("type", ioctl(fd, TIOCSTI, "x"));
+    say("write", write(fd, "x", 1));
+}
+
+static void try_domain(char **a)
+{
+    (void)a;
+    say("domain", setdomainname("nacre-escaped", 13));
+    say("unshare", unshare(CLONE_NEWUSER));
+    say("domain", setdomainname("nacre-escaped", 13));
+}
+
+/* Into another cgroup at birth: no file there is written to. The new one makes a cgroup to be seen
+ * by. */
+static void try_clone_into(char **a)
+{
+    struct {
+        uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+            set_tid_size, cgroup;
+    } args = {.flags = 0x200000000ULL, .exit_signal = SIGCHLD};
+    char was[4096] = {0}, is[4096] = {0};
+    args.cgroup = (uint64_t)open(a[0], O_RDONLY | O_DIRECTORY);
+    (void)!read(open("/proc/self/cgroup", O_RDONLY), was, sizeof was - 1);
+    long pid = syscall(SYS_clone3, &args, sizeof args);
+    say("clone", pid);
+    if (pid != 0)
+        return;
+    (void)!read(open("/proc/self/cgroup", O_RDONLY), is, sizeof is - 1);
+    if (strcmp(was, is) != 0) /* outside of what ends it with its shell */
+        say("left", mkdir("/mnt/ws/left-the-cgroup", 0755));
+    exit(0);
+}
+
 static void try_levers(char **a)
 {
     pid_t pid = atoi(a[0]);
@@ -371,6 +449,29 @@ static void try_unix(char **a)
             say("pair", connect(pair[0], (void *)&name, size));
         }
     }
+}
+
+/* Through a queue that no filter sees into. */
+static void try_uring(char **a)
+{
+    struct sockaddr_un name;
+    struct io_uring_params p = {0};
+    socklen_t size = name_of(&name, a[0]);
+    int ring = (int)syscall(SYS_io_uring_setup, 4, &p);
+    say("setup", ring);
+    if (ring < 0)
+        return;
+    char *queue = mmap(NULL, p.sq_off.array + 64, PROT_READ | PROT_WRITE, MAP_SHARED, ring,
+                       IORING_OFF_SQ_RING);
+    struct io_uring_sqe *e =
+        mmap(NULL, 4 * sizeof *e, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+    *e = (struct io_uring_sqe){.opcode = IORING_OP_CONNECT,
+                               .fd = socket(AF_UNIX, SOCK_STREAM, 0),
+                               .addr = (uint64_t)(uintptr_t)&name,
+                               .off = size};
+    *(unsigned *)(void *)(queue + p.sq_off.array) = 0;
+    ++*(volatile unsigned *)(void *)(queue + p.sq_off.tail);
+    say("enter", syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0));
 }
 
 static struct sockaddr_un flipping;
@@ -511,18 +612,22 @@ static const struct attempt {
     void (*make)(char **arguments);
     int arguments;
 } attempts[] = {
-    {"truncate", try_truncate, 1}, {"tmpfile", try_tmpfile, 1},
-    {"handle", try_handle, 1},     {"metadata", try_metadata, 1},
-    {"mmap", try_mmap, 1},         {"rename", try_rename, 3},
-    {"mounts", try_mounts, 2},     {"tree", try_tree, 2},
-    {"overlay", try_overlay, 1},   {"fresh-proc", try_fresh_proc, 0},
-    {"chroot", try_chroot, 1},     {"setns", try_setns, 2},
-    {"mknod", try_mknod, 1},       {"memory", try_memory, 2},
-    {"steal", try_steal, 1},       {"signal", try_signal, 1},
-    {"levers", try_levers, 1},     {"unix", try_unix, 1},
-    {"flip", try_flip, 1},         {"flip-file", try_flip_file, 1},
-    {"unix-at", try_unix_at, 2},   {"foreign", try_foreign, 1},
-    {"inet", try_inet, 1},         {"shared", try_shared, 3},
+    {"truncate", try_truncate, 1},   {"tmpfile", try_tmpfile, 1},
+    {"handle", try_handle, 1},       {"metadata", try_metadata, 1},
+    {"mmap", try_mmap, 1},           {"rename", try_rename, 3},
+    {"mounts", try_mounts, 2},       {"tree", try_tree, 2},
+    {"overlay", try_overlay, 1},     {"fresh-proc", try_fresh_proc, 0},
+    {"chroot", try_chroot, 1},       {"setns", try_setns, 2},
+    {"mknod", try_mknod, 1},         {"memory", try_memory, 2},
+    {"steal", try_steal, 1},         {"signal", try_signal, 1},
+    {"lower", try_lower, 2},         {"fresh", try_fresh, 2},
+    {"traced", try_traced, 0},       {"type", try_type, 1},
+    {"domain", try_domain, 0},       {"clone-into", try_clone_into, 1},
+    {"uring", try_uring, 1},         {"levers", try_levers, 1},
+    {"unix", try_unix, 1},           {"flip", try_flip, 1},
+    {"flip-file", try_flip_file, 1}, {"unix-at", try_unix_at, 2},
+    {"foreign", try_foreign, 1},     {"inet", try_inet, 1},
+    {"shared", try_shared, 3},
 };
 
 int main(int argc, char **argv)

@@ -125,7 +125,14 @@ static void the_last_of_several_counts(void **state)
     buf_done(&b.buf);
 }
 
-/* How long the environment of a call with this many names takes to make. */
+static int64_t processor_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* The processor time that it takes to make the environment of a call with this many names. */
 static int64_t time_of(size_t names)
 {
     static char text[40000][24];
@@ -136,9 +143,9 @@ static int64_t time_of(size_t names)
         extra[i] = text[i];
     }
     extra[names] = NULL;
-    int64_t began = clock_mono_ns();
+    int64_t began = processor_ns();
     struct built b = build(extra);
-    int64_t took = clock_mono_ns() - began;
+    int64_t took = processor_ns() - began;
     char last[24];
     snprintf(last, sizeof last, "%zu", names - 1);
     snprintf(text[0], sizeof text[0], "NAME_%zu", names / 2 - 1);

@@ -10,6 +10,7 @@
 #include "cli/cmd_doctor_env.h"
 #include "cli/mcp_check.h"
 #include "cli/mcp_install.h"
+#include "cli/serve_place.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
 #include "console/command_args.h"
@@ -17,6 +18,8 @@
 #include "console/out.h"
 #include "mcp/clients.h"
 #include "mcp/mcp.h"
+#include "serve/serve_http.h"
+#include "serve/token.h"
 
 struct mcp_verb_options {
     bool log;
@@ -24,6 +27,7 @@ struct mcp_verb_options {
     const char **limits;
     struct fence_args fence;
     const char *client; /* to print the configuration of */
+    bool http;          /* of a server that runs already */
     const char *install;
     bool check;
 };
@@ -47,6 +51,11 @@ static void take_variables(const char **ret_env)
     ret_env[count] = NULL;
 }
 
+static int unknown_client(const char *name)
+{
+    return usage_error("no client is called \"%s\"; those known are %s", name, mcp_client_names());
+}
+
 /* A person is told where it goes, and what else there is to do; a program gets what it asked for.
  */
 static int print_config(const struct mcp_client *client, const struct mcp_launch *launch)
@@ -57,6 +66,30 @@ static int print_config(const struct mcp_client *client, const struct mcp_launch
                    : mcp_client_fragment(client, launch, &text);
     if (r < 0)
         return failure("out of memory");
+    fputs(text.data, stdout);
+    return STATUS_OK;
+}
+
+/* The name in the URL keeps the sessions of agents apart. */
+static int print_http_config(const char *name)
+{
+    char path[PATH_MAX], url[128];
+    struct token token;
+    nacre_error err = NACRE_ERROR_INIT;
+    struct buf text cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    const struct mcp_client *client = mcp_client_find(name);
+    if (!client)
+        return unknown_client(name);
+    int status = serve_token_path(NULL, NULL, path, sizeof path);
+    if (status != STATUS_OK)
+        return status;
+    if (token_load(path, false, &token, &err) < 0)
+        return library_failure(&err);
+    snprintf(url, sizeof url, "http://" SERVE_ADDRESS "/mcp/%s", name);
+    if (mcp_client_http(client, url, token.text, &text) < 0)
+        return failure("out of memory");
+    if (isatty(STDOUT_FILENO))
+        printf("In %s, for \"nacre serve\" at its usual address:\n\n", mcp_client_file(client));
     fputs(text.data, stdout);
     return STATUS_OK;
 }
@@ -76,8 +109,7 @@ static int configure(const struct mcp_verb_options *o, const char *program)
     const char *name = o->install ? o->install : o->client;
     const struct mcp_client *client = mcp_client_find(name);
     if (!client)
-        return usage_error("no client is called \"%s\"; those known are %s", name,
-                           mcp_client_names());
+        return unknown_client(name);
     take_variables(env);
     int status = o->install ? mcp_install(client, &launch) : print_config(client, &launch);
     bool told = o->install || isatty(STDOUT_FILENO);
@@ -110,6 +142,10 @@ static int serve_mcp(const void *options, UNUSED char **words, UNUSED size_t cou
     char program[4096];
     if (o->check + (o->client != NULL) + (o->install != NULL) > 1)
         return usage_error("mcp: --check, --print-config and --install exclude each other");
+    if (o->http && !o->client)
+        return usage_error("mcp: --http goes with --print-config; \"nacre serve\" is the server");
+    if (o->http)
+        return print_http_config(o->client);
     if (o->check || o->client || o->install) {
         ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
         if (n < 0)
@@ -155,6 +191,8 @@ const struct verb verb_mcp = {
                 FENCE_OPTIONS(mcp_verb_options),
                 {"print-config", "CLIENT", "print how to add the server to an agent", OPTION_TEXT,
                  false, offsetof(struct mcp_verb_options, client), 0, OFFERED_CLIENTS},
+                {"http", NULL, "that of an agent for \"nacre serve\", with its token", OPTION_FLAG,
+                 false, offsetof(struct mcp_verb_options, http)},
                 {"install", "CLIENT", "add the server to an agent's own configuration", OPTION_TEXT,
                  false, offsetof(struct mcp_verb_options, install), 0, OFFERED_CLIENTS},
                 {"check", NULL, "start the server as an agent does, and say what it finds",

@@ -7,117 +7,11 @@
 #include "base/ascii.h"
 #include "base/base64.h"
 #include "base/defs.h"
+#include "http/http_lines.h"
 
 #define WEB_PORT   80
 #define METHOD_MAX 32
 #define LOGIN_MAX  192
-
-struct stretch {
-    const char *at;
-    size_t size;
-};
-
-struct field {
-    struct stretch name;
-    struct stretch value;
-};
-
-static bool is_token_byte(char c)
-{
-    return ascii_is_alnum(c) || (c != '\0' && strchr("!#$%&'*+-.^_`|~", c));
-}
-
-static bool is_token(struct stretch s)
-{
-    for (size_t i = 0; i < s.size; i++)
-        if (!is_token_byte(s.at[i]))
-            return false;
-    return s.size > 0;
-}
-
-static bool is_spelled(struct stretch s, const char *word)
-{
-    return s.size == strlen(word) && ascii_is_same(s.at, word, s.size);
-}
-
-static struct stretch trim(struct stretch s)
-{
-    while (s.size > 0 && (s.at[0] == ' ' || s.at[0] == '\t')) {
-        s.at++;
-        s.size--;
-    }
-    while (s.size > 0 && (s.at[s.size - 1] == ' ' || s.at[s.size - 1] == '\t'))
-        s.size--;
-    return s;
-}
-
-/* Cuts off what stands before the byte, and it; all of it if there is none. */
-static struct stretch cut_at(struct stretch *rest, char byte)
-{
-    const char *end = memchr(rest->at, byte, rest->size);
-    struct stretch part = {rest->at, end ? (size_t)(end - rest->at) : rest->size};
-    size_t gone = part.size + (end != NULL);
-    rest->at += gone;
-    rest->size -= gone;
-    return part;
-}
-
-/* -- Lines --------------------------------------------------------------------------------------
- */
-
-/* The size with the empty line at the end; 0 = it is not there yet; -EPROTO for bytes that have no
- * place in a head. */
-static ssize_t find_end_of_head(const char *data, size_t size)
-{
-    size_t line = 0;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)data[i];
-        if (c == '\n' && (i == 0 || data[i - 1] != '\r'))
-            return -EPROTO;
-        if (c == '\r' && i + 1 < size && data[i + 1] != '\n')
-            return -EPROTO;
-        if ((c < ' ' && c != '\r' && c != '\n' && c != '\t') || c == 0x7f)
-            return -EPROTO;
-        if (c != '\n')
-            continue;
-        if (i - line == 1)
-            return line == 0 ? -EPROTO : (ssize_t)(i + 1);
-        line = i + 1;
-    }
-    return 0;
-}
-
-/* A line without its end; false behind the last one. */
-static bool take_line(struct stretch *rest, struct stretch *ret)
-{
-    *ret = cut_at(rest, '\n');
-    ret->size -= ret->size > 0;
-    return ret->size > 0;
-}
-
-/* 1, 0 behind the last one, or -EPROTO. */
-static int take_field(struct stretch *rest, struct field *ret)
-{
-    struct stretch line;
-    if (!take_line(rest, &line))
-        return 0;
-    if (!memchr(line.at, ':', line.size))
-        return -EPROTO;
-    ret->name = cut_at(&line, ':');
-    ret->value = trim(line);
-    return is_token(ret->name) ? 1 : -EPROTO;
-}
-
-/* -- The first line ------------------------------------------------------------------------------
- */
-
-static bool is_visible(struct stretch s)
-{
-    for (size_t i = 0; i < s.size; i++)
-        if (s.at[i] <= ' ' || s.at[i] == 0x7f)
-            return false;
-    return s.size > 0;
-}
 
 static const char *read_version(struct stretch version, struct http_head *ret)
 {
@@ -201,13 +95,8 @@ static const char *on_length(struct stretch value, struct http_head *ret)
     if (ret->has_length)
         return "Content-Length stands twice";
     ret->has_length = true;
-    if (value.size == 0 || value.size > 18)
+    if (!http_read_length(value, &ret->length))
         return "Content-Length is no number that can be";
-    for (size_t i = 0; i < value.size; i++) {
-        if (!ascii_is_digit(value.at[i]))
-            return "Content-Length is no number";
-        ret->length = ret->length * 10 + (uint64_t)(value.at[i] - '0');
-    }
     return NULL;
 }
 
@@ -277,9 +166,9 @@ static const struct field_rule *rule_of(struct stretch name)
 
 static const char *read_fields(struct stretch rest, struct http_head *ret)
 {
-    struct field field;
+    struct http_field field;
     int r;
-    while ((r = take_field(&rest, &field)) > 0) {
+    while ((r = http_take_field(&rest, &field)) > 0) {
         const struct field_rule *rule = rule_of(field.name);
         const char *why = rule && rule->read ? rule->read(field.value, ret) : NULL;
         if (why)
@@ -301,14 +190,14 @@ static const char *check_whole(const struct http_head *head)
 
 int http_head_read(const char *data, size_t size, struct http_head *ret, const char **ret_why)
 {
-    ssize_t end = find_end_of_head(data, size);
+    ssize_t end = http_find_end(data, size);
     *ret = (struct http_head){0};
     *ret_why = "the head has bytes or line ends that have no place there";
     if (end <= 0)
         return (int)end;
     ret->size = (size_t)end;
     struct stretch rest = {data, ret->size}, first;
-    take_line(&rest, &first);
+    http_take_line(&rest, &first);
     *ret_why = read_first(first, data, ret);
     if (!*ret_why)
         *ret_why = read_fields(rest, ret);
@@ -364,11 +253,11 @@ ssize_t http_head_write(const struct http_head *head, const char *data, const st
 {
     struct request_page page = {.to = to, .room = room};
     struct stretch rest = {data, head->size}, first;
-    struct field field;
-    take_line(&rest, &first);
+    struct http_field field;
+    http_take_line(&rest, &first);
     put_first(&page, head, data);
     put_host(&page, host, port);
-    while (take_field(&rest, &field) > 0) {
+    while (http_take_field(&rest, &field) > 0) {
         if (rule_of(field.name))
             continue;
         put_span(&page, field.name);

@@ -6,7 +6,7 @@
 
 #include "base/defs.h"
 #include "gate/client_hello.h"
-#include "gate/http_body.h"
+#include "http/http_body.h"
 
 #define STRETCH 65536
 
@@ -81,7 +81,7 @@ static int take_from(struct way *w)
     w->ended = n == 0;
     w->at = 0;
     if (w->body)
-        n = body_take(w->body, raw, (size_t)n, w->data);
+        n = body_take(w->body, raw, (size_t)n, w->data, NULL);
     w->size = n < 0 ? 0 : (size_t)n;
     return n < 0 ? (int)n : 1;
 }
@@ -200,10 +200,10 @@ void tunnel_request(struct visit *v, const struct http_head *head)
     if (visit_send(v, v->server, head_of_ours, (size_t)size) < 0)
         return visit_refuse(v, OUT_UNREACHED, "%s closed the connection", v->host.name);
     visit_use_up(v, head->size);
-    body_init(&body, head);
+    body_init(&body, head->chunked, head->length, true);
     struct way *w = &t.ways[OUTWARD];
     w->body = &body;
-    ssize_t n = body_take(&body, v->data, v->size, outward);
+    ssize_t n = body_take(&body, v->data, v->size, outward, NULL);
     w->size = n < 0 ? 0 : (size_t)n;
     if (n < 0)
         return;

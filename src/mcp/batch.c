@@ -67,6 +67,8 @@ static void settle_slot(struct mcp_peer *p, struct mcp_batch *b)
         p->ended = true;
     else if (line.len > 0)
         mcp_send(p, b->stream, &line, MCP_RESULT, &ticket);
+    else if (b->stream)
+        b->stream->ops->cancel(b->stream);
     mcp_calls_leave_batch(p, b, ticket);
     remove_batch(p, b);
 }

@@ -248,17 +248,22 @@ void mcp_cancel_call(struct mcp_peer *p, const struct mcp_stream *stream, const 
         at = &(*at)->next;
     if (!*at)
         return;
+    struct mcp_stream *of = (*at)->batch || (*at)->shared ? NULL : (*at)->stream;
     cancel_at(p, at);
+    if (of)
+        of->ops->cancel(of);
     begin_queued(p);
 }
 
 void mcp_calls_forget(struct mcp_peer *p, const struct mcp_stream *stream)
 {
     for (struct mcp_call **at = &p->calls; *at;)
-        if ((*at)->stream == stream) {
+        if ((*at)->stream == stream && (*at)->state != CALL_CANCELLED) {
             (*at)->stream = NULL;
             at = cancel_at(p, at);
         } else {
+            if ((*at)->stream == stream)
+                (*at)->stream = NULL;
             at = &(*at)->next;
         }
     begin_queued(p);

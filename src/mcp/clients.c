@@ -218,6 +218,59 @@ int mcp_client_fragment(const struct mcp_client *client, const struct mcp_launch
     return r < 0 ? r : buf_str(out, "\n");
 }
 
+/* -- The entry of a server that runs already --------------------------------------------------- */
+
+/* How each of them calls the parts of it. */
+static const struct {
+    const char *client;
+    const char *type; /* NULL = it has none */
+    const char *url;
+} http_forms[] = {
+    {"claude", "http", "url"}, {"codex", NULL, "url"},      {"copilot", "http", "url"},
+    {"cursor", NULL, "url"},   {"gemini", NULL, "httpUrl"}, {"opencode", "remote", "url"},
+    {"qwen", NULL, "httpUrl"}, {"vscode", "http", "url"},   {"zed", NULL, "url"},
+};
+
+static size_t http_form_of(const struct mcp_client *client)
+{
+    size_t i = 0;
+    while (strcmp(http_forms[i].client, client->name) != 0)
+        i++;
+    return i;
+}
+
+static json_t *make_http_entry(const struct mcp_client *client, const char *url, const char *token)
+{
+    size_t i = http_form_of(client);
+    json_t *entry = json_object();
+    if (http_forms[i].type)
+        json_object_set_new(entry, "type", json_string(http_forms[i].type));
+    json_object_set_new(entry, http_forms[i].url, json_string(url));
+    json_object_set_new(entry, "headers", json_pack("{s:s+}", "Authorization", "Bearer ", token));
+    if (client->form == FORM_COPILOT)
+        json_object_set_new(entry, "tools", json_pack("[s]", "*"));
+    if (client->form == FORM_OPENCODE)
+        json_object_set_new(entry, "enabled", json_true());
+    if (client->form == FORM_QWEN)
+        json_object_set_new(entry, "alwaysLoadTools", json_true());
+    return entry;
+}
+
+int mcp_client_http(const struct mcp_client *client, const char *url, const char *token,
+                    struct buf *out)
+{
+    if (client->form == FORM_CODEX)
+        return buf_printf(out,
+                          "[mcp_servers.nacre]\nurl = \"%s\"\n"
+                          "http_headers = { Authorization = \"Bearer %s\" }\n"
+                          "tool_timeout_sec = 300\n",
+                          url, token);
+    int r = put_json(
+        out, json_pack("{s:{s:o}}", client->key, "nacre", make_http_entry(client, url, token)),
+        JSON_INDENT(2));
+    return r < 0 ? r : buf_str(out, "\n");
+}
+
 /* -- What a person is told -------------------------------------------------------------------- */
 
 /* As one word of a shell. */

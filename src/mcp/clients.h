@@ -33,6 +33,10 @@ const char *mcp_client_file(const struct mcp_client *client);
 int mcp_client_fragment(const struct mcp_client *client, const struct mcp_launch *launch,
                         struct buf *out);
 
+/* The same for a server that runs already, at a URL without anything to escape. */
+int mcp_client_http(const struct mcp_client *client, const char *url, const char *token,
+                    struct buf *out);
+
 /* What a person is told: where the fragment goes, and how the agent's own shell is switched off. */
 int mcp_client_explain(const struct mcp_client *client, const struct mcp_launch *launch,
                        struct buf *out);

@@ -29,6 +29,8 @@ struct mcp_stream_ops {
     int (*has_left)(const struct mcp_stream *t, uint64_t ticket);
     /* Takes a message back; false if a part of it was written. */
     bool (*drop)(struct mcp_stream *t, uint64_t ticket);
+    /* The request that came with it was cancelled: it is not answered. */
+    void (*cancel)(struct mcp_stream *t);
 };
 
 struct mcp_stream {

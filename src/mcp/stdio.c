@@ -1,15 +1,13 @@
 /* The client on stdin and stdout: one peer, one stream, one poll(). */
 #include <malloc.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/signalfd.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "mcp/mcp.h"
 #include "mcp/peer.h"
 #include "rpc/rpc_lines.h"
-#include "sys/fd.h"
+#include "sys/end_signals.h"
 
 #define HEAP_REST   (1 << 20) /* bytes that are kept when an answer was given, for the next one */
 #define FLUSH_MS    500 /* for what is written already, when the client has said its last word */
@@ -58,7 +56,12 @@ static bool drop_line(struct mcp_stream *stream, uint64_t ticket)
     return dropped;
 }
 
-static const struct mcp_stream_ops stdio_ops = {send_line, has_line_left, drop_line};
+/* The others go on. */
+static void cancel_line(struct mcp_stream *stream UNUSED)
+{
+}
+
+static const struct mcp_stream_ops stdio_ops = {send_line, has_line_left, drop_line, cancel_line};
 
 static void flush(struct stdio *t)
 {
@@ -145,20 +148,6 @@ static void turn(struct stdio *t)
 
 /* -- Life ------------------------------------------------------------------------------------- */
 
-static int catch_signals(nacre_error *err)
-{
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigaction(SIGPIPE, &ignore, NULL);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    int fd = fd_lift_consume(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    return fd < 0 ? err_sys(err, NACRE_ELIMIT, -fd, "signalfd", "cannot listen to signals") : fd;
-}
-
 /* What was answered before the client left is still written, if it reads on. */
 static void flush_answers(struct stdio *t)
 {
@@ -197,9 +186,9 @@ int mcp_serve(const struct mcp_options *options, nacre_error *reterr)
     nacre_options of_session = NACRE_OPTIONS_INIT;
     of_session.name = options->name;
     of_session.settings = options->settings;
-    t.signals = catch_signals(reterr);
+    t.signals = end_signals_catch();
     if (t.signals < 0)
-        return t.signals;
+        return err_sys(reterr, NACRE_ELIMIT, -t.signals, "signalfd", "cannot listen to signals");
     /* Giving the heap's end back after each answer costs the next one the pages. */
     mallopt(M_TRIM_THRESHOLD, HEAP_REST);
     int r = nacre_open(&of_session, &session, reterr);

@@ -11,7 +11,6 @@
 #include "base/hold.h"
 #include "config/settings.h"
 #include "home/door.h"
-#include "home/mirror.h"
 #include "local/local.h"
 #include "run/log.h"
 #include "session/defaults.h"
@@ -171,7 +170,7 @@ static int open_home(nacre_session *s, const nacre_options *options, nacre_error
     return open_backends(s, options, err);
 }
 
-static void session_free(nacre_session *s, bool forked)
+void session_free(nacre_session *s, bool forked)
 {
     ends_done(s);
     home_free(s->home);
@@ -263,39 +262,6 @@ int session_catalog(nacre_session *s, bool write, struct catalog **ret_catalog, 
     return MIN(r, 0);
 }
 
-/* How many shells could not be ended; op may be NULL, r is the result of beginning it. */
-static int count_survivors(int r, nacre_op *op, nacre_error *err)
-{
-    int survivors = 0;
-    if (r == 0 && op && op_finish(op, &survivors, sizeof survivors, err) < 0)
-        survivors = 1;
-    return survivors;
-}
-
-static int close_backend(const nacre_backend_ops *ops, void *self, bool forked, nacre_error *err)
-{
-    nacre_op *op = NULL;
-    int r = ops->close ? ops->close(self, forked, &op, err) : 0;
-    return count_survivors(r, op, err);
-}
-
-/* Ends what the backends still run for the session. */
-static int close_backends(nacre_session *s, bool forked, nacre_error *err)
-{
-    nacre_op *op = NULL;
-    nacre_error spare;
-    int survivors = 0;
-    err = err ? err : &spare;
-    if (s->self != s->keepers.self) {
-        int r = forked || s->ops.kill ? 0 : mirror_kill_all(s->home, &op, err);
-        survivors = count_survivors(r, op, err);
-        survivors += close_backend(&s->ops, s->self, forked, err);
-    }
-    if (s->keepers.self)
-        survivors += close_backend(s->keepers.ops, s->keepers.self, forked, err);
-    return survivors;
-}
-
 int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_error *reterr)
 {
     nacre_options defaults = NACRE_OPTIONS_INIT;
@@ -308,50 +274,11 @@ int nacre_open(const nacre_options *options, nacre_session **ret_session, nacre_
         return err_set(reterr, NACRE_ENOMEM, "out of memory");
     r = session_init(s, options, reterr);
     if (r < 0) {
-        close_backends(s, true, NULL);
-        session_free(s, true);
+        session_abandon(s);
         return r;
     }
     *ret_session = s;
     return 0;
-}
-
-/* Nothing starts any more, and nothing is half started. */
-static void stop_starting(nacre_session *s)
-{
-    HOLD(&s->lock);
-    s->closing = true;
-    while (s->starting > 0)
-        pthread_cond_wait(&s->changed, &s->lock);
-}
-
-/* Others take a session for alive as long as its process is, unless its row says otherwise. */
-static void sign_in(nacre_session *s)
-{
-    struct catalog *catalog;
-    if (s->started && !s->single)
-        session_catalog(s, true, &catalog, NULL);
-}
-
-int nacre_close(nacre_session *session, nacre_error *reterr)
-{
-    if (!session)
-        return 0;
-    bool forked = session->owner != getpid();
-    if (!forked) {
-        stop_starting(session);
-        sign_in(session);
-        retention_now_and_then(session);
-    }
-    struct ends_rest *rest = forked ? NULL : ends_rest_new(session);
-    int survivors = close_backends(session, forked, reterr);
-    ends_rest_tell_consume(session, rest);
-    if (!forked && session->signed_in)
-        catalog_close_session(session->catalog, &session->id, clock_real_ns() / NS_PER_MS, NULL);
-    if (!forked && !session_setting(session, NACRE_SETTING_HISTORY))
-        retention_forget(session);
-    session_free(session, forked);
-    return survivors;
 }
 
 nacre_id nacre_session_id(const nacre_session *session)

@@ -112,6 +112,15 @@ int session_background(nacre_session *s, const nacre_id *id, nacre_op **ret_op, 
 /* Of a shell that is not the session's own; no result. */
 int session_adopt(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err);
 
+/* nacre_close(): the session belongs to the operation from now on, which has to be stepped until it
+ * is done. The result is an int: how many shells could not be ended. NULL if out of memory; then
+ * nothing has changed. */
+nacre_op *session_close(nacre_session *s);
+
+/* Ends one that was never quite opened. */
+void session_abandon(nacre_session *s);
+void session_free(nacre_session *s, bool forked);
+
 /* Brings what is known of a shell up to date, for who reads it next. *ret_op is NULL if it is. */
 int session_look(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err);
 

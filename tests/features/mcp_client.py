@@ -216,36 +216,36 @@ def alive(mark):
     return processes(mark, "cmdline")
 
 
-def run_case(case, place):
+def run_case(case, place, server=Server):
     def too_late(*_):
         raise AssertionError(f"not done after {CASE_LIMIT} s")
 
     servers = []
 
-    def serve(home="home", **more):
-        server = Server(os.path.join(place, home), **more)
-        servers.append(server)
-        return server
+    def serve(home="home", *options, **more):
+        servers.append(server(os.path.join(place, home), *options, **more))
+        return servers[-1]
 
     serve.place = place
     signal.signal(signal.SIGALRM, too_late)
     signal.alarm(CASE_LIMIT)
     try:
         case(serve)
-        for server in servers:
-            if server.process.poll() is None:
-                status = server.close()
+        for one in servers:
+            if one.process.poll() is None:
+                status = one.close()
                 assert status == 0, f"the server ended with {status}"
         until(lambda: not processes("MCP_TEST_CASE=" + place, "environ"), "nothing is left", 5)
     finally:
         signal.alarm(0)
-        for server in servers:
-            if server.process.poll() is None:
-                server.process.kill()
-                server.process.wait()
+        for one in servers:
+            if one.process.poll() is None:
+                one.process.kill()
+                one.process.wait()
 
 
-def main(cases):
+def main(cases, server=Server):
+    """Runs the cases, or those that are named; serve() gives them servers of this kind."""
     wanted = sys.argv[1:]
     passed = failed = 0
     for case in cases:
@@ -255,7 +255,7 @@ def main(cases):
         place = tempfile.mkdtemp(prefix="nacre-mcp-")
         began = time.monotonic()
         try:
-            run_case(case, place)
+            run_case(case, place, server)
             passed += 1
             print(f"ok     {name} ({time.monotonic() - began:.1f} s)", flush=True)
         except Exception:

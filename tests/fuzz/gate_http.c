@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "gate/http_body.h"
 #include "gate/http_head.h"
+#include "http/http_body.h"
 
 #define EVERY_CUT 300 /* longer ones are not cut everywhere */
 
@@ -41,14 +41,14 @@ static int take_in_steps(const struct http_head *head, const char *data, size_t 
     struct http_body next;
     char *to = malloc(step + BODY_FRAMES), *again = malloc(step + 2 * BODY_FRAMES);
     int bad = 0;
-    body_init(ret, head);
-    body_init(&next, head);
+    body_init(ret, head->chunked, head->length, true);
+    body_init(&next, head->chunked, head->length, true);
     for (size_t at = 0; at < size && !bad; at += step) {
         size_t n = size - at < step ? size - at : step;
-        ssize_t out = body_take(ret, data + at, n, to);
+        ssize_t out = body_take(ret, data + at, n, to, NULL);
         bad = out < 0;
         MUST(bad || (size_t)out <= n + BODY_FRAMES);
-        MUST(bad || body_take(&next, to, (size_t)out, again) >= 0);
+        MUST(bad || body_take(&next, to, (size_t)out, again, NULL) >= 0);
     }
     MUST(bad || (next.state == BODY_OVER) == (ret->state == BODY_OVER));
     free(to);

@@ -242,6 +242,10 @@ static bool drop(struct mcp_stream *stream, uint64_t ticket)
     return dropped;
 }
 
+static void cancel(struct mcp_stream *stream UNUSED)
+{
+}
+
 static char *key_of(const json_t *id)
 {
     char *key = json_dumps(id, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -395,7 +399,7 @@ static void finish(struct client *c)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct mcp_stream_ops ops = {send_line, has_left, drop};
+    static const struct mcp_stream_ops ops = {send_line, has_left, drop, cancel};
     struct client c = {.stream = {.ops = &ops}, .reads = true, .asked = json_object()};
     const char *at = (const char *)data;
     c.in = BUF_UP_TO(QUEUE_MAX + ((size_t)1 << 20));

@@ -7,8 +7,9 @@
 /* The gate is a program of its own. */
 #include "gate/address.c"
 #include "gate/client_hello.c"
-#include "gate/http_body.c"
 #include "gate/http_head.c"
+#include "http/http_body.c"
+#include "http/http_lines.c"
 #undef VERSION
 #include "gate/socks.c"
 
@@ -189,7 +190,7 @@ static void logins_are_read(void **state)
 static struct http_body body_of(bool chunked, uint64_t length)
 {
     struct http_body body;
-    body_init(&body, &(struct http_head){.chunked = chunked, .length = length});
+    body_init(&body, chunked, length, true);
     return body;
 }
 
@@ -218,7 +219,7 @@ static void chunks_in_pieces(void **state)
         struct http_body body = body_of(true, 0);
         size_t done = 0;
         for (size_t at = 0; at < sizeof in - 1; at += step) {
-            ssize_t n = body_take(&body, in + at, MIN(step, sizeof in - 1 - at), part);
+            ssize_t n = body_take(&body, in + at, MIN(step, sizeof in - 1 - at), part, NULL);
             assert_true(n >= 0);
             memcpy(out + done, part, (size_t)n);
             done += (size_t)n;
@@ -253,14 +254,14 @@ static void chunks_that_are_none(void **state)
     char out[256];
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct http_body body = body_of(true, 0);
-        if (body_take(&body, rows[i], strlen(rows[i]), out) != -EPROTO)
+        if (body_take(&body, rows[i], strlen(rows[i]), out, NULL) != -EPROTO)
             fail_msg("row %zu is taken for chunks", i);
     }
     struct http_body body = body_of(true, 0);
-    assert_true(body_take(&body, "0\r\n", 3, out) >= 0);
+    assert_true(body_take(&body, "0\r\n", 3, out, NULL) >= 0);
     int r = 0;
     for (int i = 0; i < 9000 && r == 0; i++)
-        r = (int)body_take(&body, "x", 1, out);
+        r = (int)body_take(&body, "x", 1, out, NULL);
     assert_int_equal(r, -EPROTO);
 }
 
@@ -269,13 +270,13 @@ static void bodies_with_a_length(void **state)
     (void)state;
     char out[256];
     struct http_body body = body_of(false, 5);
-    assert_int_equal(body_take(&body, "hel", 3, out), 3);
-    assert_int_equal(body_take(&body, "loGET", 5, out), 2);
+    assert_int_equal(body_take(&body, "hel", 3, out, NULL), 3);
+    assert_int_equal(body_take(&body, "loGET", 5, out, NULL), 2);
     assert_memory_equal(out, "lo", 2);
     assert_int_equal(body.state, BODY_OVER);
-    assert_int_equal(body_take(&body, "GET", 3, out), 0);
+    assert_int_equal(body_take(&body, "GET", 3, out, NULL), 0);
     body = body_of(false, 0);
-    assert_int_equal(body_take(&body, "GET", 3, out), 0);
+    assert_int_equal(body_take(&body, "GET", 3, out, NULL), 0);
 }
 
 /* -- SOCKS

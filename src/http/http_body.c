@@ -1,4 +1,4 @@
-#include "gate/http_body.h"
+#include "http/http_body.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,20 +9,22 @@
 #define DIGITS_MAX  15
 #define TRAILER_MAX 8192
 
-void body_init(struct http_body *b, const struct http_head *head)
+void body_init(struct http_body *b, bool chunked, uint64_t length, bool passed_on)
 {
-    *b = (struct http_body){.state = BODY_OVER};
-    if (head->chunked)
+    *b = (struct http_body){.state = BODY_OVER, .passed_on = passed_on};
+    if (chunked) {
         b->state = BODY_SIZE;
-    else if (head->length > 0)
-        *b = (struct http_body){.state = BODY_BYTES, .left = head->length};
+    } else if (length > 0) {
+        b->state = BODY_BYTES;
+        b->left = length;
+    }
 }
 
-/* As many bytes as belong together; chunks are written with frames of our own. */
+/* As many bytes as belong together. */
 static size_t take_payload(struct http_body *b, const char *data, size_t size, char **to)
 {
     size_t n = b->left < size ? (size_t)b->left : size;
-    bool framed = b->state == BODY_CHUNK;
+    bool chunk = b->state == BODY_CHUNK, framed = chunk && b->passed_on;
     if (framed)
         *to += snprintf(*to, BODY_FRAMES / 2, "%zx\r\n", n);
     memcpy(*to, data, n);
@@ -33,7 +35,7 @@ static size_t take_payload(struct http_body *b, const char *data, size_t size, c
     }
     b->left -= n;
     if (b->left == 0)
-        b->state = framed ? BODY_CHUNK_CR : BODY_OVER;
+        b->state = chunk ? BODY_CHUNK_CR : BODY_OVER;
     return n;
 }
 
@@ -103,11 +105,12 @@ static int take_byte(struct http_body *b, char c)
     }
 }
 
-ssize_t body_take(struct http_body *b, const char *data, size_t size, char *to)
+ssize_t body_take(struct http_body *b, const char *data, size_t size, char *to, size_t *ret_used)
 {
     static const char last[] = "0\r\n\r\n";
     char *begin = to;
-    for (size_t i = 0; i < size && b->state != BODY_OVER;) {
+    size_t i = 0;
+    while (i < size && b->state != BODY_OVER) {
         if (b->state == BODY_BYTES || b->state == BODY_CHUNK) {
             i += take_payload(b, data + i, size - i, &to);
             continue;
@@ -115,10 +118,12 @@ ssize_t body_take(struct http_body *b, const char *data, size_t size, char *to)
         int r = take_byte(b, data[i++]);
         if (r < 0)
             return r;
-        if (b->state == BODY_OVER) {
+        if (b->state == BODY_OVER && b->passed_on) {
             memcpy(to, last, sizeof last - 1);
             to += sizeof last - 1;
         }
     }
+    if (ret_used)
+        *ret_used = i;
     return to - begin;
 }

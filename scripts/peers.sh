@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the peers of others against the MCP server and the ACP terminals of a build folder. They are installed into
+# Runs the peers of others against the MCP servers and the ACP terminals of a build folder. They are installed into
 # tests/peers as the lock files say; the newer Node that they need is a package of its own.
 # usage: peers.sh BUILD | install
 set -eu
@@ -16,4 +16,5 @@ build=$(realpath "$1")
 install_from_npm tests/peers
 cd tests/peers
 NACRE=$build/nacre "$node" peers.mjs
+NACRE=$build/nacre "$node" http.mjs
 NACRE=$build/nacre "$node" acp.mjs

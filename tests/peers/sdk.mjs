@@ -7,6 +7,7 @@ import * as v2 from '@modelcontextprotocol/client';
 import { StdioClientTransport as StdioV2 } from '@modelcontextprotocol/client/stdio';
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport as StdioV1 } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport as HttpV1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { Client as Client2024 } from 'sdk-2024-11-05/client/index.js';
 import { StdioClientTransport as Stdio2024 } from 'sdk-2024-11-05/client/stdio.js';
 import { CallToolResultSchema } from 'sdk-2024-11-05/types.js';
@@ -133,9 +134,19 @@ async function useLegacy(work, revision) {
   await client.setLoggingLevel('info');
   await work.doAll();
   assert.ok(work.heard.some(({ method }) => method === 'notifications/message'));
-  assert.equal(work.stage.messages('server')[0].result.protocolVersion, revision);
+  const said = work.stage.where ? client.transport.protocolVersion
+    : work.stage.messages('server')[0].result.protocolVersion;
+  assert.equal(said, revision);
+  if (client.transport.terminateSession) await client.transport.terminateSession();
   await client.close();
 }
+
+const httpOptions = (stage) => ({ requestInit: { headers: stage.headers } });
+
+const transportV2 = (stage) => (stage.where
+  ? new v2.StreamableHTTPClientTransport(stage.url(`v2-${stage.next = (stage.next ?? 0) + 1}`),
+    httpOptions(stage))
+  : new StdioV2(stage.server));
 
 export async function sdk2024(stage) {
   const client = new Client2024({ name: 'peers', version: '1' }, { capabilities: {} });
@@ -151,7 +162,8 @@ export async function sdkV1(stage) {
   const work = new Work(stage, client, (name, args, options) =>
     client.callTool({ name, arguments: args }, undefined, options),
   (uri) => client.subscribeResource({ uri }));
-  await client.connect(new StdioV1(stage.server));
+  await client.connect(stage.where ? new HttpV1(stage.url('v1'), httpOptions(stage))
+    : new StdioV1(stage.server));
   await useLegacy(work, '2025-11-25');
 }
 
@@ -167,7 +179,7 @@ export function sdkV2Legacy(revision) {
   return async (stage) => {
     const work = workOfV2(stage, { versionNegotiation: { mode: 'legacy' },
       supportedProtocolVersions: [revision] });
-    await work.client.connect(new StdioV2(stage.server));
+    await work.client.connect(transportV2(stage));
     assert.equal(work.client.getNegotiatedProtocolVersion(), revision);
     await useLegacy(work, revision);
   };
@@ -176,7 +188,7 @@ export function sdkV2Legacy(revision) {
 export function sdkV2Modern(mode) {
   return async (stage) => {
     const work = workOfV2(stage, { versionNegotiation: { mode } });
-    await work.client.connect(new StdioV2(stage.server));
+    await work.client.connect(transportV2(stage));
     assert.equal(work.client.getNegotiatedProtocolVersion(), modern);
     await work.doAll();
     await work.client.close();

@@ -1,6 +1,8 @@
 // Where a client meets the server: a directory and a home of its own, and the folder in which
 // everything that goes over the wire is written down.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -80,5 +82,36 @@ export class Stage {
         return error.code === 'ESRCH';
       }
     });
+  }
+}
+
+// The same with a server over HTTP, which many clients can share.
+export class HttpStage extends Stage {
+  static async open(...options) {
+    const stage = new HttpStage();
+    stage.process = spawn(nacre, ['serve', '--listen', 'localhost:0', ...options],
+      { env: stage.env, cwd: stage.cwd, stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = await once(stage.process.stdout, 'data');
+    stage.where = String(line).trim();
+    try {
+      stage.token = readFileSync(join(stage.env.NACRE_HOME, 'http-token'), 'utf8').trim();
+    } catch {
+      stage.token = '';
+    }
+    return stage;
+  }
+
+  url(name) {
+    return new URL(`/mcp/${name}`, this.where);
+  }
+
+  get headers() {
+    return { Authorization: `Bearer ${this.token}` };
+  }
+
+  async close() {
+    this.process.kill('SIGTERM');
+    const [status] = await once(this.process, 'exit');
+    assert.equal(status, 0);
   }
 }

@@ -225,12 +225,11 @@ struct standin {
 
 /* What it leaves for the keeper, on a page that is shared even where memory is copied. */
 struct standin_page {
-    bool heard;            /* there was a go */
     bool outside;          /* it is not in its cgroup */
-    enum wire_stage stage; /* STAGE_NONE = it is the command now */
+    enum wire_stage stage; /* STAGE_NONE = nothing failed */
     int error;
     struct spec_head spec;
-    struct run_state st;
+    struct run_state st; /* of a run from when it is about to be the command */
     char group[CONTROLLER_COUNT][CGROUP_PATH_MAX]; /* of version 1, for its limits; "" = none */
     uint64_t disk_free;                            /* when it began, where it began; for a limit */
 };

@@ -185,7 +185,9 @@ void life_event(struct keeper *k, enum life_event event)
 void life_look(struct keeper *k)
 {
     if (k->state == ST_WARM && standin_is_over(k))
-        life_event(k, k->page->heard && k->page->stage == STAGE_NONE ? LE_STARTED : LE_NOT_STARTED);
+        life_event(k, k->page->st.phase == PHASE_RUN && k->page->stage == STAGE_NONE
+                          ? LE_STARTED
+                          : LE_NOT_STARTED);
 }
 
 void life_hear_next(struct keeper *k)

@@ -55,13 +55,6 @@ static _Noreturn void fail_start(const struct keeper *k, enum wire_stage stage, 
     sys_exit(127);
 }
 
-/* There was no go, or it was taken back: nothing has happened. */
-static _Noreturn void vanish(const struct keeper *k)
-{
-    k->page->heard = false;
-    sys_exit(127);
-}
-
 /* All that does not depend on what will be executed. */
 static void take_position(const struct keeper *k, const struct standin *s)
 {
@@ -89,8 +82,7 @@ static void hear_go(const struct keeper *k, struct standin *s)
         n = sock_recv(s->fd[FD_LAUNCH], &s->go, sizeof s->go, fds, 2, 0);
     while (n > 0 && s->go.head.type == WIRE_HURRY);
     if (n < (ssize_t)offsetof(struct wire_go, spec) || s->go.head.type != WIRE_GO)
-        vanish(k);
-    page->heard = true;
+        sys_exit(127); /* there was none: nothing has happened */
     s->plan.input = s->go.has_input ? fds[0] : -EBADF;
     int r = plan_load(s, (size_t)n, s->go.has_input ? fds[1] : fds[0]);
     if (r < 0)
@@ -120,7 +112,7 @@ static void hear_sure(const struct keeper *k, struct standin *s)
     if (n == -EAGAIN)
         n = sock_recv(launch, &sure, sizeof sure, NULL, 0, 0);
     if (n != sizeof sure || sure.head.type != WIRE_SURE)
-        vanish(k);
+        sys_exit(127); /* it was taken back: likewise */
     spec_note_host((struct spec_head *)s->plan.spec.head, &sure.host);
     k->page->spec = *s->plan.spec.head;
 }

@@ -399,7 +399,9 @@ static int find_out(struct start_op *s, nacre_error *err)
         return take_new(s, err);
     }
     if (r < 0)
-        return err_set(err, NACRE_EBACKEND, "the keeper vanished before the command was started");
+        return err_set(
+            err, NACRE_EBACKEND,
+            "the command was not started: its keeper, or what was to become it, was killed");
     return r > 0 ? it_runs(s) : 0;
 }
 

@@ -114,6 +114,38 @@ TEST(keeper_killed_from_inside_at_once)
     close_session(s);
 }
 
+static int count_any(const nacre_listed *listed, void *arg)
+{
+    (void)listed;
+    ++*(int *)arg;
+    return 0;
+}
+
+HOST(starts_that_are_killed)
+{
+    nacre_session *s = open_session();
+    int64_t until = now_ms() + soon(5000);
+    for (int i = 0; i < 3; i++) {
+        nacre_command command = NACRE_COMMAND_INIT;
+        nacre_id id;
+        command.text = "exit 0";
+        CHECK_CODE(NACRE_EBACKEND, nacre_start(s, &command, &id, NULL, ERR));
+        CHECK_STR(ERR->msg, "was not started");
+        int count = 0;
+        CHECK_OK(list_home(s, false, count_any, &count));
+        CHECK_EQ_INT(0, count);
+    }
+    CHECK(now_ms() < until);
+    close_session(s);
+}
+
+/* Between the go and the exec: the stand-in sets an alarm then, and dies of that. */
+TEST(killed_before_it_is_the_command)
+{
+    const char *prefix[] = {program("deny-syscall"), "timerfd_settime=KILL", "--", NULL};
+    host_join(host_exec(prefix, "starts_that_are_killed"));
+}
+
 static int note_lost(const nacre_listed *listed, void *arg)
 {
     const nacre_record *record = listed->record;

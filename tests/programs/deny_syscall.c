@@ -3,7 +3,7 @@
  *
  * Runs COMMAND, and all it starts, with some system calls failing: ENOSYS unless another error
  * is given by number or as EPERM, EACCES, ENOSYS, EINVAL, EMFILE or ENOMEM. So the fallbacks that
- * no current kernel would take are taken.
+ * no current kernel would take are taken. With KILL whoever makes the call is killed.
  *
  * The name cgroup is no system call: the cgroup trees are mounted read-only in a mount namespace
  * of the command's own, which needs root.
@@ -36,6 +36,7 @@
 #endif
 
 #define NAMES_MAX 16
+#define KILL      0xfff /* beyond every errno */
 
 struct name {
     const char *name;
@@ -90,13 +91,14 @@ static const struct name calls[] = {
     {"splice", SYS_splice},
     {"statx", SYS_statx},
     {"timerfd_create", SYS_timerfd_create},
+    {"timerfd_settime", SYS_timerfd_settime},
     {"unshare", SYS_unshare},
     {"waitid", SYS_waitid},
 };
 
 static const struct name errors[] = {
-    {"EPERM", EPERM},   {"EACCES", EACCES}, {"ENOSYS", ENOSYS},
-    {"EINVAL", EINVAL}, {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM},
+    {"EPERM", EPERM},   {"EACCES", EACCES}, {"ENOSYS", ENOSYS}, {"EINVAL", EINVAL},
+    {"EMFILE", EMFILE}, {"ENOMEM", ENOMEM}, {"KILL", KILL},
 };
 
 static int look_up(const struct name *table, size_t count, const char *name)
@@ -144,9 +146,10 @@ static int set_filter(const struct name *denied, size_t count)
 
     for (size_t i = 0; i < count; i++) {
         unsigned call = (unsigned)look_up(calls, sizeof(calls) / sizeof(calls[0]), denied[i].name);
-        unsigned error = SECCOMP_RET_ERRNO | (unsigned)denied[i].number;
+        unsigned answer = denied[i].number == KILL ? SECCOMP_RET_KILL_PROCESS
+                                                   : SECCOMP_RET_ERRNO | (unsigned)denied[i].number;
         code[filter.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
-        code[filter.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, error);
+        code[filter.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
     }
     code[filter.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

@@ -743,7 +743,7 @@ static void how_a_run_begins(void **state)
 {
     (void)state;
     prepare_life(LIFE_READY);
-    k.page->heard = true;
+    k.page->st.phase = PHASE_RUN;
     life_look(&k);
     assert_int_equal(k.life, LIFE_BEGUN);
     assert_true(k.at[AT_QUIET] == k.st.started_mono_ns + QUIET_NS);
@@ -752,16 +752,17 @@ static void how_a_run_begins(void **state)
     life_look(&k);
     assert_string_equal(calls, "");
     prepare_life(LIFE_HURRIED);
-    k.page->heard = k.page->outside = true;
+    k.page->st.phase = PHASE_RUN;
+    k.page->outside = true;
     life_look(&k);
     assert_int_equal(k.at[AT_QUIET], 0);
     assert_string_equal(calls, "no-cgroup publish place reap listen");
     assert_int_equal(k.st.tier, NACRE_TIER_SUBREAPER);
-    /* It failed; or there was no go. */
-    for (int heard = 0; heard < 2; heard++) {
+    /* It failed; or there was no go, or it was killed before it wrote down that it begins. */
+    for (int failed = 0; failed < 2; failed++) {
         prepare_life(LIFE_READY);
-        k.page->heard = heard;
-        k.page->stage = heard ? STAGE_CHDIR : STAGE_NONE;
+        k.page->st.phase = failed ? PHASE_RUN : PHASE_WARM;
+        k.page->stage = failed ? STAGE_EXEC : STAGE_NONE;
         life_look(&k);
         assert_int_equal(k.state, ST_DONE);
         assert_string_equal(calls, "dismiss undo-all");

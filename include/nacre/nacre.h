@@ -8,6 +8,7 @@
 #include <nacre/completion.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <nacre/policy.h>
 #include <nacre/reader.h>
 #include <nacre/recall.h>
 #include <nacre/record.h>

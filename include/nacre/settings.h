@@ -11,7 +11,7 @@
  * Names are the same everywhere: timeout_max in the file, NACRE_TIMEOUT_MAX in the environment.
  * Times are written 500ms, 30 (seconds), 30s, 5m, 2h, 14d; sizes 4096 (bytes), 64KiB, 10KB,
  * 2GiB. Switches are on or off. Lists are arrays in the file, and names with commas or blanks
- * between them elsewhere.
+ * between them elsewhere. Rules are a list of objects, in the file and, as JSON, elsewhere.
  *
  * Settings do not change but by nacre_settings_set(); while nobody calls that, any number of
  * threads may read them.
@@ -73,7 +73,9 @@ typedef enum nacre_setting {
     NACRE_SETTING_SANDBOX_SOCKETS, /* a list of paths: Unix sockets that may be talked to */
     NACRE_SETTING_SANDBOX_CACHES,  /* a choice: private, shared, off */
     NACRE_SETTING_SANDBOX_TMP,     /* a choice: private, host */
-    NACRE_SETTING_SANDBOX_WIDE     /* a switch: a workspace may be a whole home directory; off */
+    NACRE_SETTING_SANDBOX_WIDE,    /* a switch: a workspace may be a whole home directory; off */
+    NACRE_SETTING_POLICY,          /* rules about commands, see policy.h; none */
+    NACRE_SETTING_POLICY_DEFAULT   /* a choice: a nacre_verdict, of what no rule is about; allow */
 } nacre_setting;
 
 /* The values of NACRE_SETTING_SANDBOX. */
@@ -99,7 +101,8 @@ typedef enum nacre_setting_kind {
     NACRE_KIND_CHOICE, /* its place in the list of what is allowed, from 0 on */
     NACRE_KIND_TEXT,
     NACRE_KIND_LIST,
-    NACRE_KIND_SHARE /* a decimal such as 1.5, in hundredths */
+    NACRE_KIND_SHARE, /* a decimal such as 1.5, in hundredths */
+    NACRE_KIND_RULES  /* a list of rules, in JSON */
 } nacre_setting_kind;
 
 /*

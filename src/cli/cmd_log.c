@@ -128,9 +128,11 @@ static long long number_in(const json_t *line, const char *key)
 static int describe_start(const json_t *line, struct buf *out)
 {
     const char *name = text_in(line, "name");
-    return buf_printf(out, "%s%s%s%s%s", *name ? "[" : "", name, *name ? "] " : "",
+    const char *verdict = text_in(line, "verdict");
+    return buf_printf(out, "%s%s%s%s%s%s%s%s", *name ? "[" : "", name, *name ? "] " : "",
                       text_in(line, "command"),
-                      json_is_true(json_object_get(line, "background")) ? "  (background)" : "");
+                      json_is_true(json_object_get(line, "background")) ? "  (background)" : "",
+                      *verdict ? "  (" : "", verdict, *verdict ? ")" : "");
 }
 
 static int describe_end(const json_t *line, struct buf *out)

@@ -76,6 +76,7 @@ int config_wrong_value(const struct setting *setting, const char *where, const c
         [NACRE_KIND_TEXT] = "a text, ",
         [NACRE_KIND_LIST] = "",
         [NACRE_KIND_SHARE] = "a decimal such as 1.5, ",
+        [NACRE_KIND_RULES] = "",
     };
     char allowed[96];
     setting_allowed(setting, allowed, sizeof allowed);
@@ -139,6 +140,10 @@ static int text_of(const struct file_entry *entry, struct buf *out)
         return buf_str(out, json_is_true(entry->value) ? "on" : "off");
     if (json_is_array(entry->value) && kind == NACRE_KIND_LIST)
         return join_names(entry->value, entry->setting->least == LIST_OF_PATHS, out);
+    if (json_is_array(entry->value) && kind == NACRE_KIND_RULES) {
+        cleanup_free char *rules = json_dumps(entry->value, JSON_PRESERVE_ORDER);
+        return rules ? buf_str(out, rules) : -ENOMEM;
+    }
     return -EINVAL;
 }
 

@@ -23,6 +23,7 @@
 #define CHOICE             NACRE_KIND_CHOICE, 0, 0
 #define TEXT               NACRE_KIND_TEXT, 0, 0
 #define LIST               NACRE_KIND_LIST, 0, 0
+#define RULES              NACRE_KIND_RULES, 0, 0
 #define PATHS              NACRE_KIND_LIST, LIST_OF_PATHS, 0
 
 /* clang-format off */
@@ -117,6 +118,10 @@ const struct setting setting_table[SETTING_COUNT] = {
         "whether sandboxed commands have a /tmp of their session's own"},
     [NACRE_SETTING_SANDBOX_WIDE] = {"sandbox_wide", SWITCH, "off", NULL,
         "the workspace may be a whole home directory, or more"},
+    [NACRE_SETTING_POLICY] = {"policy", RULES, "", "a list of rules",
+        "what commands may run, may not, or are asked about"},
+    [NACRE_SETTING_POLICY_DEFAULT] = {"policy_default", CHOICE, "allow", "allow, ask, deny",
+        "what happens to commands that no rule is about"},
 };
 /* clang-format on */
 
@@ -150,6 +155,7 @@ void setting_allowed(const struct setting *setting, char *ret_text, size_t size)
         return;
     case NACRE_KIND_CHOICE:
     case NACRE_KIND_TEXT:
+    case NACRE_KIND_RULES:
         snprintf(ret_text, size, "%s", setting->allowed);
         return;
     }

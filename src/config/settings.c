@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "config/file.h"
 #include "config/value.h"
+#include "policy/rules.h"
 #include "sys/user.h"
 
 struct entry {
@@ -38,13 +39,26 @@ static const struct entry *entry_of(const nacre_settings *settings, nacre_settin
     return (size_t)setting < SETTING_COUNT ? &settings->entries[setting] : &none;
 }
 
+/* What is wrong with a rule is a sentence of its own. */
+static int check_rules(const struct setting *setting, const char *text, const char *where,
+                       nacre_error *err)
+{
+    struct rules rules cleanup_rules = {0};
+    return setting->kind == NACRE_KIND_RULES ? rules_parse(text, where, &rules, err) : 0;
+}
+
 /* Sets one value; what was there stays if it cannot be. origin is consumed. */
 static int assign(nacre_settings *s, const struct setting *setting, const char *text,
                   const char *where, char *origin, nacre_error *err)
 {
     struct entry *entry = &s->entries[index_of(setting)];
     struct value value;
-    int r = origin ? value_parse(setting, text, &value) : -ENOMEM;
+    int r = origin ? check_rules(setting, text, where, err) : 0;
+    if (r < 0) {
+        free(origin);
+        return r;
+    }
+    r = origin ? value_parse(setting, text, &value) : -ENOMEM;
     if (r < 0) {
         char got[48];
         free(origin);

@@ -202,8 +202,8 @@ int value_parse(const struct setting *setting, const char *text, struct value *r
         int r = parse_list(setting, text, &value);
         if (r < 0)
             return r;
-    } else if (setting->kind == NACRE_KIND_TEXT) {
-        if (strlen(text) > VALUE_TEXT_MAX)
+    } else if (setting->kind == NACRE_KIND_TEXT || setting->kind == NACRE_KIND_RULES) {
+        if (strlen(text) > (setting->kind == NACRE_KIND_TEXT ? VALUE_TEXT_MAX : VALUE_RULES_MAX))
             return -EINVAL;
         value.text = strdup(text);
     } else {

@@ -10,6 +10,7 @@
 #define VALUE_NAME_MAX   255
 #define VALUE_TEXT_MAX   4095
 #define VALUE_LIST_MAX   65535
+#define VALUE_RULES_MAX  262143
 
 struct value {
     int64_t number;

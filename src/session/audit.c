@@ -177,12 +177,23 @@ static void put_audit_command(json_t *line, const nacre_command *command)
     json_object_set_new(line, "kept", json_boolean(command->lifetime == NACRE_LIFE_KEEP));
 }
 
-void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command)
+/* What the rules said, if there are any. */
+static void put_verdict(json_t *line, const struct admission *admission)
+{
+    if (!admission->judged)
+        return;
+    put_text(line, "verdict", nacre_verdict_name(admission->verdict));
+    put_text(line, "reason", admission->reason);
+}
+
+void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command,
+                 const struct admission *admission)
 {
     json_t *line = a ? line_new("start", id) : NULL;
     if (!line)
         return;
     put_audit_command(line, command);
+    put_verdict(line, admission);
     write_line(a, line);
 }
 
@@ -242,12 +253,14 @@ void audit_kill_by_person(const char *home, const nacre_id *session, const nacre
         fd_write_all(fd, text, size);
 }
 
-void audit_denial(struct audit *a, const nacre_command *command, const nacre_error *err)
+void audit_denial(struct audit *a, const nacre_command *command, const struct admission *admission,
+                  const nacre_error *err)
 {
     json_t *line = a ? line_new("denial", NULL) : NULL;
     if (!line)
         return;
     put_audit_command(line, command);
+    put_verdict(line, admission);
     if (err) {
         put_text(line, "code", nacre_code_name(err->code));
         put_text(line, "why", err->msg);

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "session/policy.h"
 
 struct audit;
 
@@ -25,7 +26,8 @@ void audit_free(struct audit *a);
 /* Where the home is, once that is known; the first call counts. */
 void audit_set_home(struct audit *a, const char *home);
 
-void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command);
+void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command,
+                 const struct admission *admission);
 void audit_end(struct audit *a, const nacre_record *record);
 void audit_kill(struct audit *a, const nacre_id *id, const nacre_kill_options *options,
                 const nacre_kill_result *result);
@@ -35,7 +37,8 @@ void audit_kill_by_person(const char *home, const nacre_id *session, const nacre
                           const nacre_kill_options *options, const nacre_kill_result *result);
 
 /* A start that was refused, or failed. */
-void audit_denial(struct audit *a, const nacre_command *command, const nacre_error *err);
+void audit_denial(struct audit *a, const nacre_command *command, const struct admission *admission,
+                  const nacre_error *err);
 
 /* Appends what a log of the home has from an offset on. 0, also if there is none, or -errno. */
 int audit_read(const char *home, const nacre_id *session, off_t offset, struct buf *out);

@@ -1,5 +1,6 @@
 /* Sessions: opened, closed, and the public functions that only read the home. */
 #include "session/session.h"
+#include "session/policy.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -178,6 +179,7 @@ void session_free(nacre_session *s, bool forked)
     audit_free(s->audit);
     registry_free(s->registry);
     nacre_settings_free(s->settings);
+    rules_done(&s->rules);
     close_fd(&s->bell_fd);
     close_fd(&s->due_fd);
     close_fd(&s->tick_fd);
@@ -206,9 +208,9 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
     if (!s->registry || take_names(s, options) < 0)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     int r = take_settings(s, options, err);
-    if (r < 0)
-        return r;
-    return open_home(s, options, err);
+    if (r == 0)
+        r = policy_rules(s->settings, &s->rules, err);
+    return r < 0 ? r : open_home(s, options, err);
 }
 
 bool session_has_catalog(nacre_session *s)

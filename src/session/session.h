@@ -28,6 +28,7 @@
 
 #include "catalog/catalog.h"
 #include "home/home.h"
+#include "policy/rules.h"
 #include "session/audit.h"
 #include "session/registry.h"
 #include "sys/host.h"
@@ -42,6 +43,7 @@ struct nacre_session {
     char *name;  /* "" = none */
     char *cwd;   /* where it was opened, or what the options say */
     nacre_settings *settings;
+    struct rules rules; /* of them */
     nacre_home *home;
     nacre_backend keepers; /* the local one: reaches every run of the home that has a keeper */
     nacre_backend_ops ops; /* of the one that starts commands, which has the mirrors */

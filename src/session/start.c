@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "config/limits.h"
+#include "session/policy.h"
 #include "session/session.h"
 
 #define SHOWN_MAX 16
@@ -60,26 +61,6 @@ static void make_room(nacre_session *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void note_started(nacre_session *s, const nacre_command *command, const nacre_id *id,
-                         bool reserved)
-{
-    struct shell shell = {
-        .id = *id,
-        .background = command->background,
-        .awaited = command->background,
-        .kept = command->lifetime == NACRE_LIFE_KEEP,
-        .looked_ms = clock_mono_ns() / NS_PER_MS,
-        .started_ns = clock_real_ns(),
-    };
-    make_room(s);
-    registry_add(s->registry, &shell, reserved);
-    audit_start(s->audit, id, command);
-    if (command->background) {
-        ends_shelve(s, id);
-        completion_set_bell(s);
-    }
-}
-
 /* -- The operation ---------------------------------------------------------------------------- */
 
 enum start_stage {
@@ -95,11 +76,33 @@ struct session_start_op {
     nacre_command command; /* with all limits that are in force */
     enum start_stage stage;
     struct naming *naming; /* NULL = it has no name */
-    bool reserved;         /* a place */
+    struct admission admission;
+    bool reserved; /* a place */
     bool over;
     nacre_op *inner;
     struct session_started result;
 };
+
+static void note_started(const struct session_start_op *o, const nacre_id *id)
+{
+    nacre_session *s = o->session;
+    const nacre_command *command = &o->command;
+    struct shell shell = {
+        .id = *id,
+        .background = command->background,
+        .awaited = command->background,
+        .kept = command->lifetime == NACRE_LIFE_KEEP,
+        .looked_ms = clock_mono_ns() / NS_PER_MS,
+        .started_ns = clock_real_ns(),
+    };
+    make_room(s);
+    registry_add(s->registry, &shell, o->reserved);
+    audit_start(s->audit, id, command, &o->admission);
+    if (command->background) {
+        ends_shelve(s, id);
+        completion_set_bell(s);
+    }
+}
 
 /* Something else that runs under the name is what is wanted. */
 static int join_running(struct session_start_op *o, const nacre_id *id, nacre_error *err)
@@ -169,7 +172,7 @@ static int await_start(struct session_start_op *o, nacre_error *err)
         return r;
     nacre_started *started = o->inner->result;
     o->result.started = (nacre_started){started->id, TAKE_PTR(started->watch)};
-    note_started(o->session, &o->command, &o->result.started.id, o->reserved);
+    note_started(o, &o->result.started.id);
     o->reserved = false;
     if (o->result.started.watch)
         return 1;
@@ -213,7 +216,7 @@ static int step_session_start(nacre_op *op, nacre_error *err)
         r = stages[stage](o, err);
     } while (r == 0 && o->stage != stage);
     if (r < 0)
-        audit_denial(o->session->audit, &o->command, err);
+        audit_denial(o->session->audit, &o->command, &o->admission, err);
     if (r != 0)
         finish_start(o, r > 0);
     return r;
@@ -251,6 +254,21 @@ static int begin_starting(nacre_session *s, nacre_error *err)
                : 0;
 }
 
+/* Before anything is done, also for a command that may run already under its name. A refusal is in
+ * the log even if nothing has ever run here. */
+static int ask_the_rules(struct session_start_op *o, nacre_error *err)
+{
+    nacre_error why = NACRE_ERROR_INIT;
+    int r = policy_admit(o->session, &o->command, &o->admission, &why);
+    if (r == 0)
+        return 0;
+    if (o->session->audit && home_make_runs(o->session->home, NULL) >= 0)
+        audit_denial(o->session->audit, &o->command, &o->admission, &why);
+    if (err)
+        *err = why;
+    return r;
+}
+
 int session_start(nacre_session *s, const nacre_command *command, nacre_op **ret_op,
                   nacre_error *err)
 {
@@ -272,6 +290,8 @@ int session_start(nacre_session *s, const nacre_command *command, nacre_op **ret
         .op = OP_INIT(step_session_start, end_session_start), .session = s, .command = *command};
     o->op.result = &o->result;
     r = limits_narrow(s->settings, &command->limits, &o->command.limits, err);
+    if (r == 0)
+        r = ask_the_rules(o, err);
     if (r == 0 && command->name && *command->name)
         r = naming_new(s, &o->command, &o->naming, err);
     if (r < 0)

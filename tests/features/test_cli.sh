@@ -11,11 +11,11 @@ case_help() {
     nacre --help
     equal "$status" 0
     for verb in run start list output show wait input kill adopt rm gc sessions config doctor \
-        sandbox; do
+        sandbox policy; do
         holds "$out" "  $verb "
     done
     for verb in run start list output show wait input kill adopt rm gc sessions config doctor \
-        sandbox; do
+        sandbox policy; do
         nacre help $verb
         equal "$status" 0
         holds "$out" "usage: nacre $verb"
@@ -1318,6 +1318,40 @@ without_fence() {
     cp "${NACRE_KEEPER:-$(dirname "$nacre")/nacre-keeper}" "$work/apart/nacre-keeper"
     cp "$(dirname "$nacre")/nacre-text.so" "$work/apart"
     export NACRE_KEEPER=$work/apart/nacre-keeper
+}
+
+case_policy() {
+    local rules='[{"deny": ["git", "push", ["-f", "--force"]], "because": "use --force-with-lease"}]'
+    nacre policy
+    equal "$status" 2
+    nacre policy explain x
+    equal "$status" 2
+    match "$err" '"explain" is not known'
+    nacre policy check 'git push -f'
+    equal "$status" 0
+    equal "${out%%$'\n'*}" allow
+    export NACRE_POLICY=$rules
+    nacre policy check 'cd x && bash -c "git push -uf"'
+    equal "${out%%$'\n'*}" deny
+    match "$out" 'use --force-with-lease'
+    nacre policy check 'git push $x'
+    equal "${out%%$'\n'*}" ask
+    match "$out" 'unknown, because'
+    nacre policy check 'git status; rm x' --json
+    equal "$(json 'r["verdict"], [c["command"] for c in r["commands"]], r["commands"][1]["classes"]')" \
+        "('allow', ['git status', 'rm x'], ['writes', 'destructive'])"
+    nacre run 'true; git push --force'
+    equal "$status" 1
+    match "$err" 'nothing was started: denied by rule .*: use --force-with-lease'
+    nacre run 'true'
+    equal "$status" 0
+    nacre log
+    match "$out" 'denial.*git push --force: nothing was started'
+    match "$out" 'true  \(allow\)'
+    NACRE_POLICY='[{"deny": ["rm"], "match": "ls"}]' nacre config
+    equal "$status" 1
+    match "$err" 'NACRE_POLICY: rule 1 of policy says that it matches what it does not: ls'
+    unset NACRE_POLICY
 }
 
 case_doctor_sandbox() {

@@ -1,0 +1,60 @@
+#include "policy/ruling.h"
+
+#include "base/defs.h"
+
+/* What is not certain is not allowed by any rule: a person looks at it, or nobody runs it. */
+static struct ruling rule_on_doubt(const struct rules *rules, const char *doubt)
+{
+    return (struct ruling){.verdict = rules->fallback > NACRE_ASK ? rules->fallback : NACRE_ASK,
+                           .doubt = doubt};
+}
+
+struct ruling rule_on_command(const struct rules *rules, const struct script_command *command)
+{
+    const struct rule *strictest = NULL, *allows = NULL;
+    bool maybe = false;
+    for (size_t i = 0; i < rules->count; i++) {
+        const struct rule *rule = &rules->items[i];
+        if (rule->verdict == NACRE_ALLOW) {
+            if (!allows && match_closed(&rule->pattern, command->argv, command->argc))
+                allows = rule;
+            continue;
+        }
+        enum word_match match = match_open(&rule->pattern, command->argv, command->argc);
+        maybe = maybe || match == MATCH_MAYBE;
+        if (match == MATCH_YES && (!strictest || rule->verdict > strictest->verdict))
+            strictest = rule;
+    }
+    if (strictest)
+        return (struct ruling){.verdict = strictest->verdict, .rule = strictest};
+    if (command->doubt)
+        return rule_on_doubt(rules, command->doubt);
+    if (maybe)
+        return rule_on_doubt(rules, "whether a rule is about it is known only when it runs");
+    if (allows)
+        return (struct ruling){.verdict = NACRE_ALLOW, .rule = allows};
+    bool neutral = command->starts_others || is_of_shell(command);
+    return (struct ruling){.verdict = neutral ? NACRE_ALLOW : rules->fallback};
+}
+
+struct ruling rule_on_script(const struct rules *rules, const struct script *script,
+                             size_t *ret_command)
+{
+    struct ruling worst = {.verdict = NACRE_ALLOW};
+    *ret_command = script->count;
+    for (size_t i = 0; i < script->count; i++) {
+        struct ruling one = rule_on_command(rules, &script->commands[i]);
+        if (i > 0 && one.verdict <= worst.verdict)
+            continue;
+        worst = one;
+        *ret_command = i;
+    }
+    if (script->doubt && worst.verdict != NACRE_DENY) {
+        struct ruling whole = rule_on_doubt(rules, script->doubt);
+        if (whole.verdict > worst.verdict) {
+            worst = whole;
+            *ret_command = script->count;
+        }
+    }
+    return worst;
+}

@@ -1,0 +1,73 @@
+/*
+ * What a shell would run, read from its text without running anything: every simple command, with
+ * the words it gets, wherever in the text it stands.
+ *
+ * The reader is strict: it follows only what it is certain of, and says otherwise why it is not.
+ * So of a text that it is certain of nothing runs that is not listed; of another one what is listed
+ * is a part. What a program does once it runs is not its matter, but for the programs that do
+ * nothing but start others (env, timeout, xargs, bash -c, ...): these are read, too, or in doubt.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/arena.h"
+
+enum shell_word_kind {
+    WORD_LITERAL, /* exactly this */
+    WORD_ONE,     /* one word that is known only when it runs */
+    WORD_ANY      /* any number of them */
+};
+
+struct shell_word {
+    const char *text; /* what the program gets; unless it is literal, as it is written */
+    size_t size;      /* of it; a NUL is behind it */
+    enum shell_word_kind kind;
+    bool bare;   /* nothing in it is quoted */
+    bool number; /* whatever it becomes, it is an integer */
+};
+
+/* Whether it is exactly this text. */
+bool word_is(const struct shell_word *w, const char *text);
+
+struct script_command {
+    struct shell_word *argv;
+    size_t argc;        /* at least 1 */
+    const char *doubt;  /* why it cannot be told what it does; NULL = it can */
+    bool starts_others; /* it does nothing but start what is listed behind it */
+    bool is_started;    /* by one of these */
+    bool writes;        /* its output goes to a file */
+};
+
+struct script {
+    struct arena arena;
+    struct script_command *commands;
+    size_t count, room;
+    const char *doubt; /* about the whole text; NULL = each command speaks for itself */
+    size_t line;       /* where that is; 0 = no place in particular */
+};
+
+/* The last part of a path. */
+const char *program_name(const char *path);
+
+enum dialect {
+    DIALECT_BASH,
+    DIALECT_SH /* what bash and other shells take alike; the rest is in doubt */
+};
+
+#define SCRIPT_MAX ((size_t)256 * 1024) /* a longer text is in doubt */
+
+/* 0, or -ENOMEM. Release with script_done() in any case. */
+int script_read(const char *text, size_t size, enum dialect dialect, struct script *ret_script);
+
+/* The same of a command that is given by its words. */
+int script_read_words(const char *const *argv, struct script *ret_script);
+
+void script_done(struct script *script);
+
+/* The first doubt, of the text or of a command; NULL = none. */
+const char *script_first_doubt(const struct script *script);
+
+#define cleanup_script __attribute__((cleanup(script_done)))

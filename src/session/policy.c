@@ -1,0 +1,233 @@
+#include "session/policy.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "policy/variable_names.h"
+#include "session/session.h"
+
+static const char NO_SHELL_DOUBT[] = "only text for bash and sh is read";
+
+int policy_rules(const nacre_settings *settings, struct rules *ret_rules, nacre_error *err)
+{
+    int r = rules_parse(nacre_settings_text(settings, NACRE_SETTING_POLICY), "", ret_rules, err);
+    if (r == 0)
+        ret_rules->fallback =
+            (nacre_verdict)nacre_settings_number(settings, NACRE_SETTING_POLICY_DEFAULT);
+    return r;
+}
+
+/* -- Reading ---------------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+static int read_words_or_text(const nacre_command *command, const char *shell,
+                              struct deliberation *d)
+{
+    static const char *const plain[] = {"sh", "dash", NULL};
+    const char *reader = command->shell ? command->shell : shell;
+    const char *name = reader && *reader ? program_name(reader) : "bash";
+    if (!command->text)
+        return script_read_words(command->argv, &d->script);
+    if (strcmp(name, "bash") != 0 && !is_one_of(name, plain))
+        snprintf(d->doubt, sizeof d->doubt, "%s", NO_SHELL_DOUBT);
+    return script_read(command->text, strlen(command->text),
+                       is_one_of(name, plain) ? DIALECT_SH : DIALECT_BASH, &d->script);
+}
+
+/* Variables that are laid over the environment are assignments before the command. */
+static void look_at_variables(const nacre_command *command, struct deliberation *d)
+{
+    for (const char *const *entry = command->env; entry && *entry && !d->doubt[0]; entry++) {
+        size_t size = strcspn(*entry, "=");
+        const char *value = (*entry)[size] ? *entry + size + 1 : "";
+        struct shell_word word = {.text = value, .size = strlen(value)};
+        if (variable_is_delicate(*entry, size, (*entry)[size] ? &word : NULL) ||
+            strchr(*entry, '(') == *entry + size + 1)
+            snprintf(d->doubt, sizeof d->doubt, "%.*s is set, which changes what commands do",
+                     (int)MIN(size, (size_t)64), *entry);
+    }
+}
+
+int policy_deliberate(const struct rules *rules, const nacre_command *command, const char *shell,
+                      struct deliberation *ret, nacre_error *err)
+{
+    *ret = (struct deliberation){0};
+    if (!command->text && !(command->argv && command->argv[0]))
+        return 0; /* that it is no command is said where it would be started */
+    if (read_words_or_text(command, shell, ret) < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    look_at_variables(command, ret);
+    if (ret->doubt[0] && !ret->script.doubt)
+        ret->script.doubt = ret->doubt;
+    ret->ruling = rule_on_script(rules, &ret->script, &ret->which);
+    return 0;
+}
+
+/* -- Words ------------------------------------------------------------------------------------ */
+
+static bool is_safe(const struct shell_word *w)
+{
+    return w->size > 0 && strspn(w->text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789%+,-./:=@_") == w->size;
+}
+
+static int write_word(struct buf *out, const struct shell_word *w)
+{
+    if (w->kind != WORD_LITERAL || is_safe(w))
+        return buf_append(out, w->text, w->size);
+    int r = buf_str(out, "'");
+    for (size_t i = 0; r == 0 && i < w->size; i++)
+        r = w->text[i] == '\'' ? buf_str(out, "'\\''") : buf_append(out, w->text + i, 1);
+    return r == 0 ? buf_str(out, "'") : r;
+}
+
+int policy_write_command(struct buf *out, const struct script_command *command)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < command->argc; i++) {
+        r = i > 0 ? buf_str(out, " ") : 0;
+        r = r == 0 ? write_word(out, &command->argv[i]) : r;
+    }
+    return r;
+}
+
+void policy_reason(const struct deliberation *d, char *ret_text, size_t size)
+{
+    const struct ruling *j = &d->ruling;
+    if (j->rule && j->verdict != NACRE_ALLOW)
+        snprintf(ret_text, size, "rule %.150s%s%.60s", j->rule->text, *j->rule->because ? ": " : "",
+                 j->rule->because);
+    else if (j->doubt && d->which == d->script.count && d->script.line > 1)
+        snprintf(ret_text, size, "unknown, because of line %zu: %.150s", d->script.line, j->doubt);
+    else if (j->doubt)
+        snprintf(ret_text, size, "unknown, because %.160s", j->doubt);
+    else if (j->verdict == NACRE_ALLOW)
+        snprintf(ret_text, size, "nothing speaks against it");
+    else
+        snprintf(ret_text, size, "policy_default is \"%s\", and no rule allows it",
+                 nacre_verdict_name(j->verdict));
+}
+
+/* -- Before a start --------------------------------------------------------------------------- */
+
+static int refuse_denied(const struct deliberation *d, nacre_error *err)
+{
+    char reason[sizeof err->msg];
+    policy_reason(d, reason, sizeof reason);
+    return err_sys(err, NACRE_EPERM, 0, "policy", "nothing was started: denied by %.200s", reason);
+}
+
+/* The words that a rule which allows the command would have; a rule about a wrapper or an
+ * interpreter would allow more than was seen. */
+static int write_rule(struct buf *out, const struct script_command *c)
+{
+    json_auto_t *words = json_array();
+    for (size_t i = 0; i < c->argc; i++)
+        if (c->argv[i].kind != WORD_LITERAL ||
+            json_array_append_new(words, json_string(c->argv[i].text)) < 0)
+            return -EINVAL;
+    json_auto_t *rule = json_pack("{s:O}", "allow", words);
+    cleanup_free char *text = rule ? json_dumps(rule, 0) : NULL;
+    return text ? buf_str(out, text) : -ENOMEM;
+}
+
+/* What is asked for is the user's to say, in the configuration. */
+static int refuse_asked(const struct deliberation *d, nacre_error *err)
+{
+    const struct ruling *ruling = &d->ruling;
+    struct buf rule cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    if (ruling->rule)
+        return err_sys(
+            err, NACRE_EPERM, 0, "policy",
+            "nothing was started: the user has to be asked by rule %.80s%s%.40s; to allow "
+            "it, they change \"ask\" in it to \"allow\"",
+            ruling->rule->text, *ruling->rule->because ? ": " : "", ruling->rule->because);
+    if (ruling->doubt)
+        return err_sys(err, NACRE_EPERM, 0, "policy",
+                       "nothing was started: the rules cannot tell what this does, because %.100s; "
+                       "write it plainly, in commands that can be read",
+                       ruling->doubt);
+    bool plain =
+        d->which < d->script.count && write_rule(&rule, &d->script.commands[d->which]) == 0;
+    return err_sys(err, NACRE_EPERM, 0, "policy",
+                   "nothing was started: no rule allows it; its user can, in the configuration: "
+                   "\"policy\": [%.120s]",
+                   plain && rule.len <= 120 ? rule.data : "{\"allow\": [...]}");
+}
+
+int policy_admit(nacre_session *s, const nacre_command *command, struct admission *ret,
+                 nacre_error *err)
+{
+    struct deliberation d cleanup_deliberation = {0};
+    *ret = (struct admission){0};
+    if (!rules_are_needed(&s->rules))
+        return 0;
+    int r = policy_deliberate(&s->rules, command,
+                              nacre_settings_text(s->settings, NACRE_SETTING_SHELL), &d, err);
+    if (r < 0)
+        return r;
+    ret->judged = true;
+    ret->verdict = d.ruling.verdict;
+    policy_reason(&d, ret->reason, sizeof ret->reason);
+    if (d.ruling.verdict == NACRE_ALLOW)
+        return 0;
+    return d.ruling.verdict == NACRE_DENY ? refuse_denied(&d, err) : refuse_asked(&d, err);
+}
+
+/* -- For everybody ---------------------------------------------------------------------------- */
+
+const char *nacre_verdict_name(nacre_verdict verdict)
+{
+    return verdict == NACRE_ALLOW ? "allow" : verdict == NACRE_ASK ? "ask" : "deny";
+}
+
+static int tell_of_command(const struct rules *rules, const struct script_command *c,
+                           nacre_policy_fn *fn, void *userdata, nacre_error *err)
+{
+    struct buf text cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    if (policy_write_command(&text, c) < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    struct ruling j = rule_on_command(rules, c);
+    nacre_policy_command told = {
+        .text = text.data ? text.data : "",
+        .verdict = j.verdict,
+        .rule = j.rule ? j.rule->text : "",
+        .because = j.rule ? j.rule->because : "",
+        .doubt = j.doubt ? j.doubt : "",
+        .classes = classes_of(c),
+    };
+    return fn(&told, userdata);
+}
+
+int nacre_policy_check(const nacre_settings *settings, const char *text, const char *shell,
+                       nacre_policy_fn *fn, void *userdata, nacre_policy_answer *ret_answer,
+                       nacre_error *reterr)
+{
+    struct rules rules cleanup_rules = {0};
+    struct deliberation d cleanup_deliberation = {0};
+    nacre_command command = NACRE_COMMAND_INIT;
+    if (!settings || !text || !ret_answer || ret_answer->size != sizeof *ret_answer)
+        return err_set(reterr, NACRE_EINVAL,
+                       "settings and text are needed, and an answer that starts from "
+                       "NACRE_POLICY_ANSWER_INIT");
+    command.text = text;
+    const char *reader = nacre_settings_text(settings, NACRE_SETTING_SHELL);
+    int r = policy_rules(settings, &rules, reterr);
+    if (r == 0)
+        r = policy_deliberate(&rules, &command, shell ? shell : reader, &d, reterr);
+    if (r < 0)
+        return r;
+    ret_answer->verdict = d.ruling.verdict;
+    policy_reason(&d, ret_answer->reason, sizeof ret_answer->reason);
+    for (size_t i = 0; r == 0 && fn && i < d.script.count; i++)
+        r = tell_of_command(&rules, &d.script.commands[i], fn, userdata, reterr);
+    return r;
+}

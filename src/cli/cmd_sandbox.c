@@ -151,6 +151,7 @@ static int explain(const struct sandbox_options *o, const nacre_settings *settin
     int status = open_session_with(settings, &session);
     if (status != STATUS_OK)
         return status;
+    e.settings = nacre_session_settings(session); /* with what the project asks for */
     if (session_explain_fence(session, &e.mode, &e.plan, &error) < 0)
         return library_failure(&error);
     if (e.mode != FENCE_OFF && fence_check(e.plan.record.data, e.plan.record.len, &e.fence) < 0)

@@ -15,13 +15,23 @@
 
 #define WHERE_MAX 128
 
+static int check_form(int fd, const char *path, struct stat *ret_st, nacre_error *err)
+{
+    if (fstat(fd, ret_st) < 0)
+        return err_sys(err, NACRE_EIO, errno, "config", "cannot look at %.120s", path);
+    if (!S_ISREG(ret_st->st_mode))
+        return err_set(err, NACRE_EINVAL, "%.150s is not a file", path);
+    if (ret_st->st_size > (off_t)CONFIG_MAX)
+        return err_set(err, NACRE_EINVAL, "%.150s is over 256 KiB", path);
+    return 0;
+}
+
 static int check_file(int fd, const char *path, nacre_error *err)
 {
     struct stat st;
-    if (fstat(fd, &st) < 0)
-        return err_sys(err, NACRE_EIO, errno, "config", "cannot look at %.120s", path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(err, NACRE_EINVAL, "%.150s is not a file", path);
+    int r = check_form(fd, path, &st, err);
+    if (r < 0)
+        return r;
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return err_set(err, NACRE_EPERM,
                        "%.120s belongs to uid %u, not to us (uid %u) or root; use a file of your "
@@ -30,8 +40,6 @@ static int check_file(int fd, const char *path, nacre_error *err)
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return err_set(err, NACRE_EPERM, "others may write to %.120s; run: chmod go-w %.60s", path,
                        strlen(path) <= 60 ? path : "FILE");
-    if (st.st_size > (off_t)CONFIG_MAX)
-        return err_set(err, NACRE_EINVAL, "%.150s is over 256 KiB", path);
     return 0;
 }
 
@@ -43,18 +51,17 @@ static bool is_missing(const char *path, int error)
     return error == ENOENT || error == ENOTDIR || (error == EACCES && stat(path, &st) < 0);
 }
 
-int config_read(const char *path, struct buf *out, nacre_error *err)
+/* A FIFO would keep the open waiting for a partner. */
+static int open_file(const char *path, int flags, nacre_error *err)
 {
-    /* A FIFO would keep the open waiting for a partner. */
-    cleanup_close int fd = fd_lift_consume(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (fd < 0) {
-        int error = errno;
-        return err_sys(err, is_missing(path, error) ? NACRE_ENOTFOUND : NACRE_EIO, error, "config",
-                       "cannot read %.150s", path);
-    }
-    int r = check_file(fd, path, err);
-    if (r < 0)
-        return r;
+    int fd = open(path, flags | O_RDONLY | O_NONBLOCK | O_CLOEXEC), error = errno;
+    return fd >= 0 ? fd_lift_consume(fd)
+                   : err_sys(err, is_missing(path, error) ? NACRE_ENOTFOUND : NACRE_EIO, error,
+                             "config", "cannot read %.150s", path);
+}
+
+static int slurp_file(int fd, const char *path, struct buf *out, nacre_error *err)
+{
     char piece[8192];
     *out = BUF_UP_TO(CONFIG_MAX);
     ssize_t n;
@@ -62,6 +69,21 @@ int config_read(const char *path, struct buf *out, nacre_error *err)
     while (e == 0 && (n = fd_read_all(fd, piece, sizeof piece)) != 0)
         e = n < 0 ? (int)n : buf_append(out, piece, (size_t)n);
     return e < 0 ? err_sys(err, NACRE_EIO, -e, "config", "cannot read %.150s", path) : 0;
+}
+
+int config_read(const char *path, struct buf *out, nacre_error *err)
+{
+    cleanup_close int fd = open_file(path, 0, err);
+    int r = fd < 0 ? fd : check_file(fd, path, err);
+    return r < 0 ? r : slurp_file(fd, path, out, err);
+}
+
+int config_read_project(const char *path, struct buf *out, nacre_error *err)
+{
+    struct stat st;
+    cleanup_close int fd = open_file(path, O_NOFOLLOW, err);
+    int r = fd < 0 ? fd : check_form(fd, path, &st, err);
+    return r < 0 ? r : slurp_file(fd, path, out, err);
 }
 
 int config_wrong_value(const struct setting *setting, const char *where, const char *got,

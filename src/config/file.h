@@ -20,6 +20,9 @@
  */
 int config_read(const char *path, struct buf *out, nacre_error *err);
 
+/* The same for a file whose word counts for less: it may be anybody's, and is no link. */
+int config_read_project(const char *path, struct buf *out, nacre_error *err);
+
 /* Called for every key of the file; a result below 0 ends the walk and is returned. */
 typedef int config_fn(const struct setting *setting, const char *text, size_t line, void *userdata,
                       nacre_error *err);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/hold.h"
+#include "config/project.h"
 #include "config/settings.h"
 #include "home/door.h"
 #include "local/local.h"
@@ -208,6 +209,9 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
     if (!s->registry || take_names(s, options) < 0)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     int r = take_settings(s, options, err);
+    /* The commands of a backend run elsewhere. */
+    if (r == 0 && !options->backend)
+        r = project_narrow(s->settings, s->cwd, err);
     if (r == 0)
         r = policy_rules(s->settings, &s->rules, err);
     return r < 0 ? r : open_home(s, options, err);

@@ -136,6 +136,16 @@ static bool judge_quoted(struct refusal_search *f, const char *line, bool mounte
     return false;
 }
 
+/* "/usr/bin/ld: cannot open ...": who complains, and not about itself. */
+static bool names_itself(const char *line, const char *word, size_t size)
+{
+    char path[PATH_MAX];
+    if (word != line || size == 0 || size >= sizeof path || word[size - 1] != ':')
+        return false;
+    snprintf(path, sizeof path, "%.*s", (int)size - 1, word);
+    return access(path, X_OK) == 0;
+}
+
 /* A word with a slash, or the one before the colon before the complaint. */
 static bool judge_words(struct refusal_search *f, const char *line, const char *complaint,
                         bool mounted)
@@ -148,7 +158,8 @@ static bool judge_words(struct refusal_search *f, const char *line, const char *
         while (size > 0 && strchr(":.'\"", at[size - 1]))
             size--;
         bool before = at + n <= complaint && at[n] && complaint - (at + n) <= 2;
-        if (size > 0 && size < sizeof text && (memchr(at, '/', size) || before)) {
+        bool is_path = memchr(at, '/', size) && !names_itself(line, at, n);
+        if (size > 0 && size < sizeof text && (is_path || before)) {
             snprintf(text, sizeof text, "%.*s", (int)size, at);
             if (judge_path(f, text, mounted))
                 return true;

@@ -92,6 +92,118 @@ TEST_LIMIT(what_was_refused, 120)
     world_end();
 }
 
+/* -- How many --------------------------------------------------------------------------------- */
+
+/* What happens every day: each is refused one thing, in whatever words its program has for that. */
+static const struct happened {
+    const char *text, *target;
+    const char *needs;
+} happened_rows[] = {
+    {"touch $OUT/a", "/mnt/out/a", NULL},
+    {"touch \"$OUT/with a blank\"", "/mnt/out/with a blank", NULL},
+    {"cd $OUT; echo x > ./near", "/mnt/out/near", NULL}, /* nobody can say where that was */
+    {"echo x | tee -a $OUT/log", "/mnt/out/log", NULL},
+    {"sort -o $OUT/sorted /etc/hostname", "/mnt/out/sorted", NULL},
+    {"cp -r /etc/hostname .git $OUT/", "/mnt/out/", NULL},
+    {"tar xf t.tar -C $OUT", "a", "tar"}, /* a name without its directory */
+    {"tar cf $OUT/t.tar mine", "/mnt/out/t.tar", "tar"},
+    {"gzip $OUT/mine", "/mnt/out/mine.gz", "gzip"},
+    {"mktemp -p $OUT", "/mnt/out/tmp.", NULL},
+    {"chgrp $(id -g) $OUT/mine", "/mnt/out/mine", NULL},
+    {"split /etc/hostname $OUT/part", "/mnt/out/partaa", NULL},
+    {"awk 'BEGIN { print \"x\" > \"/mnt/out/awk\" }'", "/mnt/out/awk", "awk"},
+    {"find $OUT -name mine -delete", "/mnt/out/mine", NULL},
+    {"sh -c 'exec 3>$OUT/dash'", "/mnt/out/dash", NULL},
+    {"make -f /dev/null -C $OUT; printf 'all:\\n\\t@touch $(OUT)/made\\n' > M; make -f M 2>&1",
+     "/mnt/out/made", "make"},
+    {"echo 'int main(void) { return 0; }' > m.c; gcc -o $OUT/m m.c", "/mnt/out/m", "gcc"},
+    {"patch -o $OUT/patched mine < /dev/null; echo x > $OUT/patched", "/mnt/out/patched", NULL},
+    {"git clone -q . $OUT/clone", "/mnt/out/clone", "git"},
+    {"python3 -c 'import os; os.rename(\"/mnt/out/mine\", \"x\")'", "/mnt/out/mine", "python3"},
+    {"python3 -c 'import pathlib; pathlib.Path(\"/mnt/out/d/e\").mkdir(parents=True)'",
+     "/mnt/out/d", "python3"},
+    {"python3 -c 'import shutil; shutil.copy(\"mine\", \"/mnt/out/copied\")' 2>&1 | tail -1",
+     "/mnt/out/copied", "python3"},
+    {"node -e 'require(\"fs\").mkdirSync(\"/mnt/out/n\")' 2>&1", "/mnt/out/n", "node"},
+    {"perl -i -pe s/a/b/ $OUT/mine", "/mnt/out/mine", "perl"},
+    {"bash -c 'bash -c \"rm $OUT/mine\"'", "/mnt/out/mine", NULL},
+    {"echo x > .git/config", "/mnt/ws/.git/config", NULL},
+    {"mv .git/hooks .git/h", "/mnt/ws/.git/hooks", NULL},
+    {"git config user.name x", "/mnt/ws/.git/config", "git"},
+    {"echo x > .envrc", "/mnt/ws/.envrc", NULL},
+    {"$OUT/tool", "/mnt/out/tool", NULL},
+    {"exec $OUT/tool", "/mnt/out/tool", NULL},
+    {"env $OUT/tool", "/mnt/out/tool", NULL},
+    {"curl -sS -m 5 http://192.0.2.1/", "192.0.2.1:80", "curl"},
+    {"curl -s -m 5 https://192.0.2.2/ || true", "192.0.2.2:443", "curl"},
+    {"exec 3<>/dev/tcp/192.0.2.3/22", "192.0.2.3:22", NULL},
+    {"(exec 3<>/dev/tcp/192.0.2.4/8080) 2>/dev/null; true", "192.0.2.4:8080", NULL},
+    {"./escape unix $OUT/stream", "/mnt/out/stream", NULL},
+    {"./escape unix-at $OUT stream > /dev/null", "stream", NULL},
+    {"python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"before\")'", "before",
+     "python3"},
+    {"node -e 'require(\"net\").connect(443, \"192.0.2.5\")'", "192.0.2.5:443", "node"},
+    /* Nothing is refused. */
+    {"echo x > $OUT.not-there/x; ls /root/.x; cat /etc/not-there", NULL, NULL},
+    {"grep -r 'Permission denied' /etc/hostname; echo /etc/passwd: Permission denied > said", NULL,
+     NULL},
+    {"cat $OUT/mine; echo mine >> mine; rm -f made; git status 2>/dev/null", NULL, NULL},
+};
+
+struct told_count {
+    int happened, noticed; /* of what was refused */
+    int told, right;       /* of the lines that say so */
+};
+
+/* Each line that says what was refused; the last one says what would allow it. */
+static void count_told(struct told_count *count, const struct happened *row, const char *summary)
+{
+    int right = 0;
+    for (const char *at = summary; (at = strstr(at, "Sandbox: ")); at++) {
+        if (strncmp(at, "Sandbox: its user can", 21) == 0)
+            continue;
+        const char *line = format("%.*s", (int)strcspn(at, "\n"), at);
+        bool meant = row->target && strstr(line, row->target);
+        count->told++;
+        right += meant;
+        if (!meant)
+            printf("%s: told, and not so: %s\n", row->text, line);
+    }
+    count->happened += row->target != NULL;
+    count->noticed += right > 0;
+    count->right += right;
+    if (row->target && right == 0)
+        printf("%s: not told\n", row->text);
+}
+
+/* Nineteen of twenty that are told are right, and nine of ten that happen are told. */
+TEST_LIMIT(most_is_told_and_hardly_anything_else, 120)
+{
+    struct told_count count = {0};
+    if (!have_program("git"))
+        SKIP("needs git");
+    world_make();
+    CHECK_EQ_INT(
+        0, system("cd $OUT && touch mine && printf '#!/bin/sh\n' > tool && chmod 755 tool "
+                  "&& cd /mnt/ws && touch a && tar cf t.tar a && rm -rf .git && git init -q ."));
+    nacre_session *s = open_fenced("workspace-write", "sandbox_hide=/mnt/out/tool");
+    for (size_t i = 0; i < sizeof happened_rows / sizeof happened_rows[0]; i++) {
+        const struct happened *row = &happened_rows[i];
+        if (row->needs && !have_program(row->needs))
+            continue;
+        char *summary = summary_of(s, row->text);
+        count_told(&count, row, summary);
+        free(summary);
+    }
+    printf("%d happened, %d of them were told; %d told, %d of them right\n", count.happened,
+           count.noticed, count.told, count.right);
+    CHECK(count.happened >= 25);
+    CHECK(count.right * 100 >= 95 * count.told);
+    CHECK(count.noticed * 100 >= 90 * count.happened);
+    close_session(s);
+    world_end();
+}
+
 TEST(what_would_allow_it)
 {
     world_make();

@@ -54,19 +54,19 @@ int catalog_create(struct catalog *c, nacre_error *err);
 void catalog_free(struct catalog *c, bool forked);
 
 /*
- * Takes what the run directories say into the catalog and drops runs without a directory. Rows
- * keep what only the catalog knows (read_to, listed). Returns the number of runs; damaged
- * directories are passed over.
+ * Takes what the run directories say into the catalog and drops runs that were over and have no
+ * directory. Rows keep what only the catalog knows (read_to, listed, owed). Returns the number of
+ * runs; damaged directories are passed over.
  */
 int catalog_rebuild(struct catalog *c, nacre_error *err);
 
-/* Takes one run in as its directory is now; NACRE_ENOTFOUND (and its row is gone) if it has no
- * directory. */
+/* Takes one run in as its directory is now; NACRE_ENOTFOUND if it has none. Then the row of what
+ * was over is gone; what was not stays known, since a command may take its own directory away. */
 int catalog_refresh(struct catalog *c, const nacre_id *run, nacre_error *err);
 
 /*
- * Takes in runs that are new in the home and drops those that are gone, without looking at the
- * others: what is not final has to be refreshed by whoever wants to know.
+ * Takes in runs that are new in the home and drops those that were over and are gone, without
+ * looking at the others: what is not final has to be refreshed by whoever wants to know.
  */
 int catalog_sync(struct catalog *c, nacre_error *err);
 
@@ -156,7 +156,7 @@ struct catalog_run {
 
 /*
  * Inserts or updates. Never undone by an update: the first outcome and its time; an empty tree; a
- * larger bytes or read_to. Without a state the row keeps the one it has.
+ * larger bytes or read_to. Without a state, or a text, the row keeps the one it has.
  */
 int catalog_put_run(struct catalog *c, const struct catalog_run *run, nacre_error *err);
 
@@ -208,6 +208,14 @@ int catalog_counts(struct catalog *c, const nacre_id *session, struct catalog_co
  * which the caller does before the acknowledgement here. Then a crash in between repeats a
  * completion and never loses it.
  */
+
+/*
+ * For the session of a background shell, when it has started and when it has its outcome: takes it
+ * in like catalog_refresh(), and owes its completion unless the outcome was known already. Its
+ * command can reach the directory, and make it say that it was told, or nothing at all; then known
+ * is what the catalog learns.
+ */
+int catalog_take_awaited(struct catalog *c, const struct catalog_run *known, nacre_error *err);
 
 /* Owed to session; a completion that is owed already only changes its session. */
 int catalog_owe(struct catalog *c, const nacre_id *run, const nacre_id *session, nacre_error *err);

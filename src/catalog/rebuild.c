@@ -117,14 +117,16 @@ static int read_run_dir(const struct catalog *c, int runs_fd, const nacre_id *id
     return fill_texts(&run, found);
 }
 
-/* A row keeps what only the catalog knows: who adopted it. */
+/* A row keeps what only the catalog knows: who adopted it, and whether it is still owed. */
 static int keep_known(struct catalog *c, struct run_on_disk *found)
 {
     struct catalog_run *run = &found->run;
     struct query q = query_begin(c, "SELECT session FROM runs WHERE id = ?");
     query_id(&q, &run->id);
-    if (query_row(&q))
+    if (query_row(&q)) {
         run->session = query_get_id(&q, 0);
+        found->is_owed = false;
+    }
     return query_end(&q);
 }
 
@@ -216,13 +218,15 @@ static int ids_of_directories(const struct catalog *c, int runs_fd, struct ids *
     return r < 0 ? SQLITE_IOERR : r;
 }
 
-static int ids_of_rows(struct catalog *c, struct ids *ids)
+static int ids_of_rows(struct catalog *c, struct ids *all, struct ids *over)
 {
     int r = 0;
-    struct query q = query_begin(c, "SELECT id FROM runs ORDER BY id");
+    struct query q = query_begin(c, "SELECT id, final FROM runs ORDER BY id");
     while (r == 0 && query_row(&q)) {
         nacre_id id = query_get_id(&q, 0);
-        r = ids_add(&id, ids);
+        r = ids_add(&id, all);
+        if (r == 0 && query_get_int(&q, 1))
+            r = ids_add(&id, over);
     }
     int ended = query_end(&q);
     return ended != 0 ? ended : r;
@@ -244,6 +248,7 @@ static int ids_missing(const struct ids *here, const struct ids *there, struct i
 
 struct changes {
     struct ids rows;
+    struct ids over; /* of these: nobody lives who could have taken the directory away */
     struct ids directories;
     struct ids fresh;
     struct ids gone;
@@ -252,6 +257,7 @@ struct changes {
 static void changes_done(struct changes *changes)
 {
     ids_done(&changes->rows);
+    ids_done(&changes->over);
     ids_done(&changes->directories);
     ids_done(&changes->fresh);
     ids_done(&changes->gone);
@@ -262,14 +268,14 @@ static void changes_done(struct changes *changes)
 static int note_rows(struct catalog *c, void *arg)
 {
     struct changes *changes = arg;
-    changes->rows.count = 0;
-    return ids_of_rows(c, &changes->rows);
+    changes->rows.count = changes->over.count = 0;
+    return ids_of_rows(c, &changes->rows, &changes->over);
 }
 
 static int compare(struct changes *changes, nacre_error *err)
 {
     if (ids_missing(&changes->directories, &changes->rows, &changes->fresh) != 0 ||
-        ids_missing(&changes->rows, &changes->directories, &changes->gone) != 0)
+        ids_missing(&changes->over, &changes->directories, &changes->gone) != 0)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     return 0;
 }
@@ -325,12 +331,12 @@ int catalog_each_stray(struct catalog *c, run_fn *fn, void *userdata, nacre_erro
 
 static int drop_gone(struct catalog *c, int runs_fd)
 {
-    cleanup_ids struct ids rows = {0}, directories = {0}, gone = {0};
-    int rc = ids_of_rows(c, &rows);
+    cleanup_ids struct ids rows = {0}, over = {0}, directories = {0}, gone = {0};
+    int rc = ids_of_rows(c, &rows, &over);
     if (rc == 0)
         rc = ids_of_directories(c, runs_fd, &directories);
     if (rc == 0)
-        rc = ids_missing(&rows, &directories, &gone);
+        rc = ids_missing(&over, &directories, &gone);
     for (size_t i = 0; rc == 0 && i < gone.count; i++)
         rc = runs_remove(c, &gone.items[i]);
     return rc;
@@ -363,6 +369,15 @@ int catalog_rebuild(struct catalog *c, nacre_error *err)
     return r < 0 ? r : (int)count;
 }
 
+static int remove_if_over(struct catalog *c, const nacre_id *id)
+{
+    struct query q = query_begin(c, "SELECT final FROM runs WHERE id = ?");
+    query_id(&q, id);
+    bool over = query_row(&q) && query_get_int(&q, 0);
+    int rc = query_end(&q);
+    return rc == 0 && over ? runs_remove(c, (void *)id) : rc;
+}
+
 struct refreshing {
     const nacre_id *id;
     int result; /* of looking at the directory */
@@ -376,7 +391,7 @@ static int refresh_op(struct catalog *c, void *arg)
     int r = runs_fd < 0 && runs_fd != -ENOENT ? NACRE_EIO : take_run(c, runs_fd, refreshing->id);
     refreshing->result = r < 0 ? r : 0;
     if (r == NACRE_ENOTFOUND)
-        return runs_remove(c, (void *)refreshing->id);
+        return remove_if_over(c, refreshing->id);
     return r > 0 ? r : 0;
 }
 
@@ -390,4 +405,31 @@ int catalog_refresh(struct catalog *c, const nacre_id *run, nacre_error *err)
         return err_set(err, NACRE_ENOTFOUND, "no shell with id \"%s\"", nacre_id_short(run).s);
     return err_set(err, refreshing.result, "the directory of shell %s cannot be read",
                    nacre_id_short(run).s);
+}
+
+/* From then on it may be told, and is not to be owed once more. */
+static int knows_outcome(struct catalog *c, const nacre_id *id, bool *ret_known)
+{
+    struct query q = query_begin(c, "SELECT outcome FROM runs WHERE id = ?");
+    query_id(&q, id);
+    *ret_known = query_row(&q) && query_get_int(&q, 0) != NACRE_RUNNING;
+    return query_end(&q);
+}
+
+static int take_awaited_op(struct catalog *c, void *arg)
+{
+    const struct catalog_run *known = arg;
+    bool ended;
+    cleanup_close int runs_fd = db_open_runs(c);
+    int r = knows_outcome(c, &known->id, &ended);
+    if (r == 0)
+        r = take_run(c, runs_fd, &known->id);
+    if (r < 0)
+        r = runs_put(c, arg);
+    return r == 0 && !ended ? completions_restore(c, &known->id, &known->session) : r;
+}
+
+int catalog_take_awaited(struct catalog *c, const struct catalog_run *known, nacre_error *err)
+{
+    return db_write(c, take_awaited_op, (void *)known, err);
 }

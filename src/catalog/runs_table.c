@@ -25,7 +25,8 @@ static int no_run(const nacre_id *id, nacre_error *err)
 
 /* -- Writing ----------------------------------------------------------------------------------- */
 
-/* The first outcome stays, an empty tree stays empty, counts only grow. */
+/* The first outcome stays, an empty tree stays empty, counts only grow, texts are never unlearned.
+ */
 static const char put_sql[] =
     "INSERT INTO runs (" RUN_COLUMNS ")"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -39,8 +40,11 @@ static const char put_sql[] =
     " read_to = max(read_to, excluded.read_to),"
     " background = max(background, excluded.background),"
     " final = (outcome <> 0 OR excluded.outcome <> 0) AND (tree = 1 OR excluded.tree = 1),"
-    " name = excluded.name, cwd = excluded.cwd, description = excluded.description,"
-    " command = excluded.command, state = coalesce(excluded.state, state)";
+    " name = coalesce(nullif(excluded.name, ''), name),"
+    " cwd = coalesce(nullif(excluded.cwd, ''), cwd),"
+    " description = coalesce(nullif(excluded.description, ''), description),"
+    " command = coalesce(nullif(excluded.command, ''), command),"
+    " state = coalesce(excluded.state, state)";
 
 static bool is_final(nacre_outcome outcome, nacre_tree tree)
 {

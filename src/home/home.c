@@ -384,10 +384,14 @@ int home_run_owner(nacre_home *h, const nacre_id *id, nacre_id *ret_session, boo
 int home_set_told(nacre_home *h, const nacre_id *id, nacre_error *err)
 {
     cleanup_run struct run run = RUN_NONE;
+    struct run_state state;
     int r = home_open_run(h, id, &run, err);
     if (r < 0)
         return r;
-    int e = run_set_told(&run);
+    /* What is damaged is told all the same, and has no moment. */
+    if (run_read_state(&run, &state, NULL) < 0)
+        state.exited_ns = 0;
+    int e = run_set_told(&run, &state);
     return e < 0 ? err_sys(err, NACRE_EIO, -e, "told", "cannot note that shell %s was told",
                            nacre_id_short(id).s)
                  : 0;

@@ -13,7 +13,7 @@
 #include "base/sum.h"
 #include "sys/fd.h"
 
-#define TOLD "told" /* exists once the completion was delivered */
+#define TOLD "told" /* there once the completion was delivered */
 
 /* -- The state file --------------------------------------------------------------------------- */
 
@@ -280,23 +280,32 @@ int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err
     return 0;
 }
 
-int run_set_told(const struct run *run)
+static int write_told(const struct run *run, const struct run_state *state)
 {
     cleanup_close int fd = fd_open_file_at(run->dir, TOLD, O_WRONLY | O_CREAT);
-    if (fd >= 0)
+    return fd < 0 ? fd : fd_pwrite_all(fd, &state->exited_ns, sizeof state->exited_ns, 0);
+}
+
+int run_set_told(const struct run *run, const struct run_state *state)
+{
+    int r = write_told(run, state);
+    if (r == 0)
         return 0;
     /* Something else has the name: it gets another one. */
-    if (renameat(run->dir, TOLD, run->dir, TOLD ".aside") < 0)
-        return fd;
-    cleanup_close int again = fd_open_file_at(run->dir, TOLD, O_WRONLY | O_CREAT);
-    return MIN(again, 0);
+    return renameat(run->dir, TOLD, run->dir, TOLD ".aside") < 0 ? r : write_told(run, state);
+}
+
+static bool was_told(const struct run *run, const struct run_state *state)
+{
+    int64_t exited_ns = 0;
+    cleanup_close int fd = fd_open_file_at(run->dir, TOLD, O_RDONLY);
+    return fd >= 0 && fd_pread_all(fd, &exited_ns, sizeof exited_ns, 0) == sizeof exited_ns &&
+           exited_ns == state->exited_ns && exited_ns != 0;
 }
 
 bool run_owes(const struct run *run, const struct run_state *state)
 {
-    struct stat st;
-    return state->background &&
-           (fstatat(run->dir, TOLD, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode));
+    return state->background && !was_told(run, state);
 }
 
 char *run_command_text(const struct spec *spec)

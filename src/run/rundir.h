@@ -48,10 +48,10 @@ bool run_has_log(const struct run *run);
 int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err);
 
 /*
- * A background shell owes its session a completion from the start on, until somebody says, with a
- * file in its directory, that it was told.
+ * A background shell owes its session a completion from the start on, until a file in its directory
+ * says that it was told. The file has the moment of the exit: before it, no command can know that.
  */
-int run_set_told(const struct run *run);
+int run_set_told(const struct run *run, const struct run_state *state);
 bool run_owes(const struct run *run, const struct run_state *state);
 
 /* The command as people read it: the text, or the arguments joined by blanks. The caller frees it;

@@ -248,6 +248,8 @@ int completion_told(nacre_session *s, const nacre_id *id, nacre_error *err)
         r = 0;
     if (r == 0)
         r = session_catalog(s, true, &catalog, err);
+    if (r == 0)
+        registry_stop_awaiting(s->registry, id);
     return r < 0 ? r : catalog_ack(catalog, id, 1, err);
 }
 

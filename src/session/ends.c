@@ -47,11 +47,35 @@ static void shorten_list(nacre_session *s)
         catalog_set_read(catalog, &dropped[i].id, dropped[i].read_to, NULL);
 }
 
-/* An outcome is due once the catalog has it; if it cannot be written now, it is tried again. */
-static void note_outcome(nacre_session *s, const nacre_id *id)
+int ends_shelve_awaited(nacre_session *s, struct catalog_run *known)
 {
-    int r = ends_shelve(s, id);
-    if ((r >= 0 || r == NACRE_ENOTFOUND) && registry_stop_awaiting(s->registry, id))
+    struct catalog *catalog;
+    int r = session_catalog(s, true, &catalog, NULL);
+    known->session = s->id;
+    known->background = true;
+    return r < 0 ? r : catalog_take_awaited(catalog, known, NULL);
+}
+
+/* What another session left is owed already. */
+static int shelve_outcome(nacre_session *s, const struct shell *shell, const nacre_record *record)
+{
+    struct catalog_run known = {
+        .id = record->id,
+        .started_ms = record->started_ms,
+        .exited_ms = record->exited_ms,
+        .lifetime = record->lifetime,
+        .outcome = record->outcome,
+        .tree = record->tree,
+        .bytes = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR],
+    };
+    return shell->foreign ? ends_shelve(s, &record->id) : ends_shelve_awaited(s, &known);
+}
+
+/* An outcome is due once the catalog has it; if it cannot be written now, it is tried again. */
+static void note_outcome(nacre_session *s, const struct shell *shell, const nacre_record *record)
+{
+    int r = shelve_outcome(s, shell, record);
+    if ((r >= 0 || r == NACRE_ENOTFOUND) && registry_stop_awaiting(s->registry, &record->id))
         completion_set_due(s);
 }
 
@@ -68,7 +92,7 @@ void ends_note(nacre_session *s, const nacre_record *record)
     if (ended && !shell.foreign)
         audit_end(s->audit, record);
     if (shell.awaited && life != SHELL_RUNNING)
-        note_outcome(s, &record->id);
+        note_outcome(s, &shell, record);
     else if (shell.background && life > shell.life)
         ends_shelve(s, &record->id);
 }

@@ -182,6 +182,9 @@ bool ends_bury(nacre_session *s, const nacre_id *id, int r);
 int ends_remove(nacre_session *s, struct catalog *catalog, const nacre_id *id, nacre_error *err);
 /* Writes what the run directory says into the catalog. */
 int ends_shelve(nacre_session *s, const nacre_id *id);
+/* The same for one whose end this session has to be told; known is what is said of it if its
+ * directory says nothing, and is completed here. */
+int ends_shelve_awaited(nacre_session *s, struct catalog_run *known);
 /* Ends the looks that are under way, with the session. */
 void ends_done(nacre_session *s);
 /* Those of which no end was heard, before a close (NULL = nobody wants to know); and after it, how

@@ -83,6 +83,22 @@ struct session_start_op {
     struct session_started result;
 };
 
+/* Its command runs already, and may have taken its directory away or written in it. */
+static void shelve_started(nacre_session *s, const nacre_command *command,
+                           const struct shell *shell)
+{
+    struct catalog_run known = {
+        .id = shell->id,
+        .started_ms = shell->started_ns / NS_PER_MS,
+        .lifetime = command->lifetime,
+        .command = command->text ? command->text : command->argv[0],
+        .cwd = command->cwd ? command->cwd : s->cwd,
+        .name = command->name,
+        .description = command->description,
+    };
+    ends_shelve_awaited(s, &known);
+}
+
 static void note_started(const struct session_start_op *o, const nacre_id *id)
 {
     nacre_session *s = o->session;
@@ -99,7 +115,7 @@ static void note_started(const struct session_start_op *o, const nacre_id *id)
     registry_add(s->registry, &shell, o->reserved);
     audit_start(s->audit, id, command, &o->admission);
     if (command->background) {
-        ends_shelve(s, id);
+        shelve_started(s, command, &shell);
         completion_set_bell(s);
     }
 }

@@ -682,6 +682,46 @@ TEST(a_catalog_deleted_between_offer_and_acknowledgement)
     CHECK_EQ_INT(0, hear_at(NULL, NULL));
 }
 
+/* -- A command that would rather not be heard of ------------------------------------------------
+ */
+
+/* Before anybody looks: the directory of the next shell is there already, and a command can write
+ * in it. */
+TEST(a_shell_that_says_that_it_was_told)
+{
+    nacre_session *s = open_tool(NULL);
+    struct heard heard = {.count = 0};
+
+    struct run run = run_text(s, "cd \"$NACRE_HOME/runs\"; until [ $(ls | wc -l) -gt 1 ]; do "
+                                 "sleep 0.02; done; for d in *; do : >$d/told; done");
+    run_done(&run);
+    nacre_id id = start_background(s, "exit 4");
+    CHECK(AWAIT(heard_all(s, &heard, 1), 5000));
+    check_heard(&heard, 0, &id, 0);
+    CHECK_EQ_INT(0, hear(s, &heard));
+    close_session(s);
+}
+
+/* What it leaves takes the word back that its end was told. */
+TEST(a_shell_that_says_that_it_was_not_told)
+{
+    nacre_session *s = open_tool(NULL);
+    struct heard heard = {.count = 0};
+    nacre_id id =
+        start_background(s, format("(%s sh -c 'until [ -e go ]; do sleep 0.02; done; rm -f "
+                                   "\"$NACRE_HOME/runs/$NACRE_ID/told\"' >/dev/null 2>&1 &)",
+                                   own_session()));
+
+    CHECK(AWAIT(heard_all(s, &heard, 1), 5000));
+    CHECK_TEXT(status_of(s, &id), "exited(0), lingering");
+    spit("go", "", 0);
+    CHECK(AWAIT(tree_empty(s, &id), 5000));
+    CHECK_EQ_INT(0, hear(s, &heard));
+    CHECK_EQ_INT(0, counts_of(s).completions);
+    close_session(s);
+    CHECK_EQ_INT(0, hear_at(NULL, NULL));
+}
+
 /* Somebody holds the catalog for longer than anybody waits for it. */
 TEST(a_catalog_that_was_busy_when_the_shell_ended)
 {

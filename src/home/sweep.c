@@ -83,7 +83,8 @@ static struct found kill_by_mark(const struct run_state *state)
     struct found found = {0};
     struct search search = {.state = state, .found = &found};
     snprintf(search.mark, sizeof search.mark, "NACRE_ID=%s", nacre_id_format(&state->id).s);
-    proc_each(kill_marked, &search);
+    if (proc_each_born(kill_marked, &search) == -EAGAIN)
+        found.doubtful = true;
     return found;
 }
 

@@ -314,7 +314,7 @@ struct keeper {
     pid_t main;             /* the stand-in, and then the command */
     struct proc_ref member; /* whose end nobody tells: the last one that was seen alive */
     int64_t stray_pause;    /* until the next look for such a one */
-    int doubts;             /* looks that could not tell */
+    int doubts;             /* looks that could not tell, one after the other */
     bool first;             /* we are served before others; see hunt.c */
     size_t signalled_count;
     bool main_reaped;

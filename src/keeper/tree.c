@@ -4,17 +4,19 @@
  */
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "sys/cgroup.h"
 #include "sys/members.h"
 
-#define OOM_MORE 500 /* as if it had half of the memory more than it has */
-#define OOM_MOST 1000
-#define YIELD_MAX                                                                             \
-    64            /* processes: a command that has forked more in its first moment is no loss \
-                   */
-#define DOUBTS 10 /* looks: an exec is shorter, and who has no environment stays without */
+#define OOM_MORE  500 /* as if it had half of the memory more than it has */
+#define OOM_MOST  1000
+#define YIELD_MAX 64 /* processes: of more, in its first moment, none is a loss */
+
+/* No machine hands out all of its pids in that time. */
+#define FRESH_NS (INT64_C(1) * 1000000000)
+#define DOUBTS   10 /* looks: an exec is shorter, and who has no environment stays without */
 
 bool tree_is_group(const struct keeper *k)
 {
@@ -26,6 +28,7 @@ static struct members members_of(const struct keeper *k, size_t count, size_t ma
     return (struct members){.run = k->st.id,
                             .leaf = k->fd[FD_CGROUP],
                             .main = k->main,
+                            .fresh = clock_mono_ns() - k->st.started_mono_ns < FRESH_NS,
                             .since = k->st.keeper_start,
                             .refs = k->session.room->scan,
                             .count = count,
@@ -100,8 +103,10 @@ static bool has_no_strays(struct keeper *k)
     if (is_living_member(k))
         return false;
     members_add_strays(&m);
-    if (m.count > 0)
+    if (m.count > 0) {
         k->member = m.refs[0];
+        k->doubts = 0;
+    }
     return m.count == 0 && (!m.doubtful || k->doubts++ >= DOUBTS);
 }
 

@@ -1,6 +1,6 @@
 #include "sys/members.h"
 
-#include <signal.h>
+#include <errno.h>
 #include <stdio.h>
 
 #include "base/defs.h"
@@ -12,7 +12,7 @@
 struct mark_search {
     struct members *members;
     char mark[48];
-    pid_t last; /* pids are handed out in order, and then from the beginning */
+    pid_t above; /* nobody up to this pid belongs to the run; 0 = that is not known */
 };
 
 static bool is_listed(const struct members *m, pid_t pid)
@@ -33,16 +33,13 @@ static int add_member(pid_t pid, void *userdata)
     return m->count >= m->max;
 }
 
-static bool is_younger(pid_t pid, pid_t main, pid_t last)
-{
-    return main <= last ? pid > main && pid <= last : pid > main || pid <= last;
-}
-
 static int add_marked(pid_t pid, void *userdata)
 {
     const struct mark_search *search = userdata;
     struct members *m = search->members;
-    if (!is_younger(pid, m->main, search->last) || is_listed(m, pid) || !proc_is_nested(pid))
+    struct proc_stat stat;
+    if (pid <= search->above || is_listed(m, pid) || proc_stat(pid, &stat) < 0 ||
+        stat.ref.start < m->since || !proc_is_nested(pid))
         return 0;
     int marked = proc_is_marked(pid, search->mark, m->since, NULL);
     m->doubtful = m->doubtful || marked < 0;
@@ -51,15 +48,14 @@ static int add_marked(pid_t pid, void *userdata)
 
 static void add_all_marked(struct members *m)
 {
-    struct mark_search search = {.members = m, .last = host_last_pid()};
+    struct mark_search search = {.members = m};
     snprintf(search.mark, sizeof search.mark, "NACRE_ID=%s", nacre_id_format(&m->run).s);
-    if (search.last < m->main || search.last - m->main > PROBES) {
-        proc_each(add_marked, &search);
+    if (m->fresh && proc_each_later(m->main, PROBES, add_marked, &search) >= 0)
         return;
-    }
-    for (pid_t pid = m->main + 1; pid <= search.last; pid++)
-        if (kill(pid, 0) == 0 && add_marked(pid, &search))
-            return;
+    if (m->fresh && host_last_pid() >= m->main)
+        search.above = m->main;
+    if (proc_each_born(add_marked, &search) == -EAGAIN)
+        m->doubtful = true;
 }
 
 void members_add_strays(struct members *m)

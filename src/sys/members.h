@@ -17,9 +17,10 @@
 
 struct members {
     nacre_id run;
-    int leaf;       /* its cgroup; below 0 = none */
-    pid_t main;     /* of its command: who the run made got a later pid, */
-    uint64_t since; /* and is not older than this, in clock ticks */
+    int leaf;   /* its cgroup; below 0 = none */
+    pid_t main; /* of its command */
+    bool fresh; /* since that began no machine has handed out all pids: members have later ones */
+    uint64_t since; /* nobody of the run is older than this, in clock ticks */
     struct proc_ref *refs;
     size_t count;  /* of those who are listed already */
     size_t max;    /* when there are that many, the search ends */

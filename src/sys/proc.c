@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "base/text.h"
 #include "sys/fd.h"
+#include "sys/host.h"
 #include "sys/syscalls.h"
 
 /* The tests build it with a name that no kernel has. */
@@ -18,6 +19,10 @@
 #endif
 
 #define KERNEL 2 /* the parent of its threads */
+
+/* Of who is born while all are looked at. */
+#define LATER_MAX 8192
+#define WALKS     4
 
 static int open_proc(pid_t pid, const char *file, int flags)
 {
@@ -215,6 +220,34 @@ int proc_each(proc_each_fn *fn, void *userdata)
     int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     cleanup_close int proc = fd < 0 ? -errno : fd_lift_consume(fd);
     return proc < 0 ? proc : fd_walk(proc, visit_pid, &each);
+}
+
+int proc_each_later(pid_t pid, int most, proc_each_fn *fn, void *userdata)
+{
+    pid_t first = pid;
+    for (pid_t last = host_last_pid(); last >= pid && last - first <= most;
+         last = host_last_pid()) {
+        if (last == pid)
+            return 0;
+        while (pid < last) {
+            int r = kill(++pid, 0) < 0 && errno == ESRCH ? 0 : fn(pid, userdata);
+            if (r != 0)
+                return r;
+        }
+    }
+    return -EAGAIN;
+}
+
+int proc_each_born(proc_each_fn *fn, void *userdata)
+{
+    int r = -EAGAIN;
+    for (int i = 0; r == -EAGAIN && i < WALKS; i++) {
+        pid_t before = host_last_pid();
+        r = proc_each(fn, userdata);
+        if (r == 0)
+            r = proc_each_later(before, LATER_MAX, fn, userdata);
+    }
+    return r;
 }
 
 /* Calls fn for each piece of a file of any length that ends with the given character. */

@@ -57,6 +57,17 @@ int proc_set_oom(const struct proc_ref *ref, int score);
 typedef int proc_each_fn(pid_t pid, void *userdata);
 int proc_each(proc_each_fn *fn, void *userdata);
 
+/* The same for those with a later pid, one by one, and for whoever gets a pid meanwhile. -EAGAIN if
+ * these are more than most, or pids begin anew. */
+int proc_each_later(pid_t pid, int most, proc_each_fn *fn, void *userdata);
+
+/*
+ * All of them, and whoever is born meanwhile. Who forks and is gone when we come to look at it
+ * cannot hide this way: pids are handed out in order, so its child is met later. -EAGAIN if there
+ * is no end of them.
+ */
+int proc_each_born(proc_each_fn *fn, void *userdata);
+
 /* The living members of a process group, without zombies; returns how many were stored. */
 size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max);
 

@@ -128,6 +128,36 @@ TEST_LIMIT(stray, 40)
     waitpid(parent, NULL, 0);
 }
 
+static int looks_that_find(const char *mark, int looks)
+{
+    int found = 0;
+    for (int i = 0; i < looks; i++)
+        found += count_marked(mark) > 0;
+    return found;
+}
+
+/* Each time somebody looks, it has forked and is gone: nobody may take that for an empty tree. */
+TEST_LIMIT(stray_that_never_stays, 60)
+{
+    need_tree();
+    pid_t parent, init = foreign_init(&parent);
+    if (init == 0) {
+        waitpid(parent, NULL, 0);
+        SKIP("no pid namespace can be made");
+    }
+    nacre_session *s = open_session();
+    const char *m = marker();
+    nacre_id id = start_text(
+        s, format("%s %d %s -f 1 300 %s", program("stray"), (int)init, program("rabbit"), m));
+    for (int64_t until = now_ms() + 1000; now_ms() < until;)
+        CHECK(!tree_empty(s, &id) || looks_that_find(m, 20) == 0);
+    kill_shell(s, &id, 0);
+    CHECK_EQ_INT(0, looks_that_find(m, 20));
+    close_session(s);
+    kill(init, SIGKILL);
+    waitpid(parent, NULL, 0);
+}
+
 /* -- Memory ------------------------------------------------------------------------------------ */
 
 static int oom_score(pid_t pid)

@@ -1,10 +1,10 @@
 /*
- * rabbit [-i] CHAINS PAUSE_US MARKER
+ * rabbit [-if] CHAINS PAUSE_US MARKER
  *
  * Runs away from whoever hunts it: CHAINS processes that fork and exit, fork and exit, each new
  * pid living about PAUSE_US microseconds. Returns at once. A chain ends after ten seconds or two
  * thousand pids, or when init has adopted it, so that a failed hunt does not use up the pids of the
- * machine. With -i SIGTERM is ignored.
+ * machine; with -f it goes on then, too. With -i SIGTERM is ignored.
  */
 #define _GNU_SOURCE 1
 #include <signal.h>
@@ -12,13 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
+static int goes_far;
+
 static void run_away(long pause_us)
 {
     struct timespec pause_time = {0, pause_us * 1000};
     time_t until = time(NULL) + 10;
 
-    for (int pids = 0; pids < 2000 && time(NULL) < until && getppid() != 1; pids++) {
+    for (int pids = 0; pids < 2000 && time(NULL) < until; pids++) {
         nanosleep(&pause_time, NULL);
+        if (getppid() == 1 && !goes_far)
+            break;
         if (fork() > 0)
             _exit(0);
     }
@@ -29,10 +33,13 @@ int main(int argc, char **argv)
 {
     int opt;
 
-    while ((opt = getopt(argc, argv, "i")) != -1) {
-        if (opt != 'i')
+    while ((opt = getopt(argc, argv, "if")) != -1) {
+        if (opt == 'f')
+            goes_far = 1;
+        else if (opt == 'i')
+            signal(SIGTERM, SIG_IGN);
+        else
             return 2;
-        signal(SIGTERM, SIG_IGN);
     }
     if (optind != argc - 3)
         return 2;

@@ -121,7 +121,8 @@ bool frame_is_ours(const char *line, size_t size)
     return false;
 }
 
-/* The bytes up to and with the next line separator, or all of them. */
+/* The bytes up to and with the next line separator, or all of them. Who takes it for no separator
+ * sees nothing of it, so what comes after it counts for the beginning, too. */
 static size_t segment(const char *line, size_t size)
 {
     const char *at = line;
@@ -139,7 +140,7 @@ size_t frame_size(const char *line, size_t size)
     size_t sum = size;
     while (size > 0) {
         size_t n = segment(line, size);
-        sum += frame_is_ours(line, n);
+        sum += frame_is_ours(line, size);
         line += n;
         size -= n;
     }
@@ -151,7 +152,7 @@ int frame_write(struct buf *out, const char *line, size_t size)
     int r = 0;
     while (r == 0 && size > 0) {
         size_t n = segment(line, size);
-        if (frame_is_ours(line, n))
+        if (frame_is_ours(line, size))
             r = buf_str(out, "\\");
         if (r == 0)
             r = buf_append(out, line, n);

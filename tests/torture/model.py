@@ -202,14 +202,19 @@ def whose_is(place, process):
 
 def check_nothing_left(place, spared, limit=4.0):
     """No process below us but those spared, and no leaf."""
+    last = {}
+
     def left():
-        found = [p for p in traces.descendants(place.root_pid) if p.pid not in spared]
-        owners = {p: whose_is(place, p) for p in found}
-        return {p: deed for p, deed in owners.items() if not (deed and deed.out_of_reach)}
+        last.clear()
+        for process in traces.descendants(place.root_pid):
+            deed = whose_is(place, process)
+            if process.pid not in spared and not traces.is_pace(process) and not (deed and deed.out_of_reach):
+                last[process] = deed
+        return last
 
     await_true(lambda: not left(), limit)
     by_deed = {}
-    for process, deed in left().items():
+    for process, deed in last.items():
         by_deed.setdefault(deed, []).append(process)
     for deed, processes in by_deed.items():
         yield f"survivors: {len(processes)} of {deed or 'nobody'}: {'; '.join(map(str, processes[:4]))}"

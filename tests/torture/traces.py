@@ -143,6 +143,11 @@ class Pace(threading.Thread):
 pace = Pace()
 
 
+def is_pace(process):
+    """What the pace has started, before or after its exec."""
+    return process.parent == os.getpid() and process.cmdline in ("", "true")
+
+
 class Bound:
     """A time that is over when so many seconds have passed, without those that the machine took."""
 

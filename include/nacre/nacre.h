@@ -3,6 +3,7 @@
 #define NACRE_H
 
 #include <nacre/acp.h>
+#include <nacre/ask.h>
 #include <nacre/backend.h>
 #include <nacre/command.h>
 #include <nacre/completion.h>

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nacre/ask.h>
 #include <nacre/backend.h>
 #include <nacre/command.h>
 #include <nacre/error.h>
@@ -52,14 +53,18 @@ typedef struct nacre_options {
     int single;      /* 1 = this session starts few commands: no keeper is kept warm for the
                         next one */
     const nacre_settings *settings; /* copied; NULL = the file and the environment (settings.h) */
-    const char *name; /* what people call the session; one of the same name gets what this one
-                         could not deliver. NULL = $NACRE_SESSION, "" = none */
-    int person;       /* 1 = it acts for a person, who may see and end all of their shells */
+    const char *name;  /* what people call the session; one of the same name gets what this one
+                          could not deliver. NULL = $NACRE_SESSION, "" = none */
+    int person;        /* 1 = it acts for a person, who may see and end all of their shells */
+    nacre_ask_fn *ask; /* asks a person about what the rules neither allow nor deny (ask.h); NULL =
+                          nobody can be asked, and such a command does not start */
+    void *ask_userdata;
 } nacre_options;
 
-#define NACRE_OPTIONS_INIT                                                                        \
-    {                                                                                             \
-        sizeof(nacre_options), NULL, NULL, NULL, NULL, -1, 0, NACRE_TIER_CGROUP, 0, NULL, NULL, 0 \
+#define NACRE_OPTIONS_INIT                                                                         \
+    {                                                                                              \
+        sizeof(nacre_options), NULL, NULL, NULL, NULL, -1, 0, NACRE_TIER_CGROUP, 0, NULL, NULL, 0, \
+            NULL, NULL                                                                             \
     }
 
 /*

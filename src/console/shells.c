@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "console/ask_person.h"
 #include "console/out.h"
 #include "recall/parse_query.h"
 
@@ -20,6 +21,7 @@ int open_session_with(const nacre_settings *settings, nacre_session **ret_sessio
     options.single = 1;
     options.person = 1;
     options.settings = settings;
+    options.ask = ask_person_at_terminal;
     return nacre_open(&options, ret_session, &error) < 0 ? library_failure(&error) : STATUS_OK;
 }
 

@@ -177,6 +177,9 @@ static void put_audit_command(json_t *line, const nacre_command *command)
     json_object_set_new(line, "kept", json_boolean(command->lifetime == NACRE_LIFE_KEEP));
 }
 
+/* Indexed by nacre_answer_kind. */
+static const char *const answers[] = {"no", "once", "session", "cancelled", "cannot"};
+
 /* What the rules said, if there are any. */
 static void put_verdict(json_t *line, const struct admission *admission)
 {
@@ -184,6 +187,8 @@ static void put_verdict(json_t *line, const struct admission *admission)
         return;
     put_text(line, "verdict", nacre_verdict_name(admission->verdict));
     put_text(line, "reason", admission->reason);
+    if (admission->answered)
+        put_text(line, "answer", answers[admission->answer]);
 }
 
 void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command,

@@ -6,6 +6,7 @@
 #include "base/hold.h"
 #include "catalog/catalog.h"
 #include "home/mirror.h"
+#include "session/asking.h"
 #include "session/session.h"
 
 struct session_closing {
@@ -71,6 +72,7 @@ static void stop_starting(nacre_session *s)
 {
     HOLD(&s->lock);
     s->closing = true;
+    asking_cancel_all(s);
     while (s->starting > 0)
         pthread_cond_wait(&s->changed, &s->lock);
 }

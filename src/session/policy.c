@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "policy/variable_names.h"
+#include "session/asking.h"
 #include "session/session.h"
 
 static const char NO_SHELL_DOUBT[] = "only text for bash and sh is read";
@@ -179,7 +180,44 @@ int policy_admit(nacre_session *s, const nacre_command *command, struct admissio
     policy_reason(&d, ret->reason, sizeof ret->reason);
     if (d.ruling.verdict == NACRE_ALLOW)
         return 0;
-    return d.ruling.verdict == NACRE_DENY ? refuse_denied(&d, err) : refuse_asked(&d, err);
+    if (d.ruling.verdict == NACRE_DENY)
+        return refuse_denied(&d, err);
+    if (asking_is_settled(s, command)) {
+        ret->answered = true;
+        ret->answer = NACRE_ANSWER_SESSION;
+        return 0;
+    }
+    refuse_asked(&d, &ret->refusal);
+    ret->asking = asking_open(s, command, &d);
+    if (ret->asking)
+        return 1;
+    if (err)
+        *err = ret->refusal;
+    return NACRE_EPERM;
+}
+
+int policy_hear(nacre_session *s, struct admission *a, nacre_error *err)
+{
+    a->answered = asking_has_answer(s, a->asking, &a->answer);
+    if (!a->answered)
+        return 0;
+    switch (a->answer) {
+    case NACRE_ANSWER_ONCE:
+    case NACRE_ANSWER_SESSION:
+        return 1;
+    case NACRE_ANSWER_NO:
+        return err_sys(err, NACRE_EPERM, 0, "policy",
+                       "nothing was started: the user was asked, and "
+                       "said no");
+    case NACRE_ANSWER_CANCELLED:
+        return err_sys(err, NACRE_EPERM, 0, "policy",
+                       "nothing was started: the user was asked, and did not answer");
+    case NACRE_ANSWER_CANNOT:
+        break;
+    }
+    if (err)
+        *err = a->refusal;
+    return NACRE_EPERM;
 }
 
 /* -- For everybody ---------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* What the rules of the settings say of commands: the one place where that is found out. */
 #pragma once
 
+#include <nacre/ask.h>
 #include <nacre/command.h>
 #include <nacre/policy.h>
 #include <nacre/session.h>
@@ -24,18 +25,27 @@ int policy_rules(const nacre_settings *settings, struct rules *ret_rules, nacre_
 int policy_deliberate(const struct rules *rules, const nacre_command *command, const char *shell,
                       struct deliberation *ret, nacre_error *err);
 
+struct open_question;
+
 /* What was found out about a command that is to start, for who reads of it later. */
 struct admission {
     bool judged; /* there are rules */
     nacre_verdict verdict;
     char reason[240];
+    nacre_error refusal;          /* if nobody says yes */
+    struct open_question *asking; /* a person is asked; NULL = nobody is */
+    bool answered;
+    nacre_answer_kind answer;
 };
 
 /* Whether a command of the session may start: 0, or NACRE_EPERM, with the rule or the doubt and
- * what its user can do about it. Nothing is found out, and nothing costs time, where there are no
- * rules. */
+ * what its user can do about it; or 1 if a person is asked, of whose answer policy_hear() knows.
+ * Nothing is found out, and nothing costs time, where there are no rules. */
 int policy_admit(nacre_session *s, const nacre_command *command, struct admission *ret,
                  nacre_error *err);
+
+/* 1 = it may start; 0 = not answered yet; NACRE_EPERM. */
+int policy_hear(nacre_session *s, struct admission *a, nacre_error *err);
 
 /* Why it came to that, in one line. */
 void policy_reason(const struct deliberation *d, char *ret_text, size_t size);

@@ -1,5 +1,6 @@
 /* Sessions: opened, closed, and the public functions that only read the home. */
 #include "session/session.h"
+#include "session/asking.h"
 #include "session/policy.h"
 
 #include <limits.h>
@@ -181,6 +182,7 @@ void session_free(nacre_session *s, bool forked)
     registry_free(s->registry);
     nacre_settings_free(s->settings);
     rules_done(&s->rules);
+    asking_forget(s);
     close_fd(&s->bell_fd);
     close_fd(&s->due_fd);
     close_fd(&s->tick_fd);
@@ -198,6 +200,8 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
     s->owner = getpid();
     s->person = options->person;
     s->single = options->single;
+    s->ask = options->ask;
+    s->ask_userdata = options->ask_userdata;
     s->bell_fd = s->due_fd = s->tick_fd = -EBADF;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->catalog_lock, NULL);

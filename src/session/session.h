@@ -44,6 +44,8 @@ struct nacre_session {
     char *cwd;   /* where it was opened, or what the options say */
     nacre_settings *settings;
     struct rules rules; /* of them */
+    nacre_ask_fn *ask;  /* NULL = nobody can be asked */
+    void *ask_userdata;
     nacre_home *home;
     nacre_backend keepers; /* the local one: reaches every run of the home that has a keeper */
     nacre_backend_ops ops; /* of the one that starts commands, which has the mirrors */
@@ -62,8 +64,11 @@ struct nacre_session {
     size_t starting;
     bool naming; /* a named start is under way: one at a time */
     bool closing;
-    bool started; /* it has started something */
-    bool claimed; /* what earlier sessions left was looked for */
+    struct open_question *askings; /* questions that are open */
+    uint64_t questions;            /* that there were */
+    struct settled *settled;       /* what was allowed for as long as it is open */
+    bool started;                  /* it has started something */
+    bool claimed;                  /* what earlier sessions left was looked for */
     int64_t swept_ms;
     size_t crowded; /* when the registry holds this many, those that are over are looked for */
     struct pending_look *looks;

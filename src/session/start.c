@@ -10,6 +10,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "config/limits.h"
+#include "session/asking.h"
 #include "session/policy.h"
 #include "session/session.h"
 
@@ -64,10 +65,11 @@ static void make_room(nacre_session *s)
 /* -- The operation ---------------------------------------------------------------------------- */
 
 enum start_stage {
-    START_NAMED,   /* who has the name is found out */
-    START_PLACED,  /* a place is taken */
-    START_ASKED,   /* the backend is asked */
-    START_AWAITED, /* and at work */
+    START_ADMITTED, /* a person is asked whether it may start */
+    START_NAMED,    /* who has the name is found out */
+    START_PLACED,   /* a place is taken */
+    START_ASKED,    /* the backend is asked */
+    START_AWAITED,  /* and at work */
 };
 
 struct session_start_op {
@@ -118,6 +120,19 @@ static void note_started(const struct session_start_op *o, const nacre_id *id)
         shelve_started(s, command, &shell);
         completion_set_bell(s);
     }
+}
+
+static int await_person(struct session_start_op *o, nacre_error *err)
+{
+    if (o->admission.asking) {
+        int r = policy_hear(o->session, &o->admission, err);
+        o->op.fd = asking_fd(o->admission.asking);
+        o->op.wake_ns = INT64_MAX;
+        if (r <= 0)
+            return r;
+    }
+    o->stage = START_NAMED;
+    return 0;
 }
 
 /* Something else that runs under the name is what is wanted. */
@@ -217,10 +232,8 @@ static void finish_start(struct session_start_op *o, bool started)
 static int step_session_start(nacre_op *op, nacre_error *err)
 {
     static int (*const stages[])(struct session_start_op *, nacre_error *) = {
-        [START_NAMED] = find_name,
-        [START_PLACED] = find_place,
-        [START_ASKED] = begin_start,
-        [START_AWAITED] = await_start,
+        [START_ADMITTED] = await_person, [START_NAMED] = find_name,     [START_PLACED] = find_place,
+        [START_ASKED] = begin_start,     [START_AWAITED] = await_start,
     };
     struct session_start_op *o = (struct session_start_op *)op;
     nacre_error spare;
@@ -245,6 +258,7 @@ static void end_session_start(nacre_op *op)
     if (o->reserved)
         registry_unreserve(o->session->registry);
     naming_free(o->naming);
+    asking_close(o->session, o->admission.asking);
     nacre_watch_close(o->result.started.watch);
     if (!o->over)
         finish_start(o, false);
@@ -276,7 +290,7 @@ static int ask_the_rules(struct session_start_op *o, nacre_error *err)
 {
     nacre_error why = NACRE_ERROR_INIT;
     int r = policy_admit(o->session, &o->command, &o->admission, &why);
-    if (r == 0)
+    if (r >= 0)
         return 0;
     if (o->session->audit && home_make_runs(o->session->home, NULL) >= 0)
         audit_denial(o->session->audit, &o->command, &o->admission, &why);

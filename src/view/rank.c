@@ -15,6 +15,7 @@
 #define AGAIN       18 /* what the second one of a kind is worth less, the last one twice that */
 #define OFTEN       7  /* and a kind for each time that its number doubles, */
 #define COMMON      4  /* likewise for each time that the lines of its word double, */
+#define MANY        16 /* lines with one word: that is how the program speaks, failing or not */
 #define OFTEN_MOST  42 /* but not more, */
 #define COMMON_MOST 24 /* and a rare one of a common word keeps a lead */
 
@@ -27,6 +28,7 @@ struct ranked {
     const struct cause *cause;
     struct raw_lines raw; /* in the whole stream */
     int score;
+    bool often; /* many lines of its stream have its word: that is how the program speaks */
     int stream;
     bool after; /* behind a gap */
     bool shown; /* among the first or the last lines */
@@ -76,6 +78,7 @@ static void add_part(struct ranking *r, const struct shown_stream *s, int stream
                 .cause = cause,
                 .raw = raw,
                 .score = score_of(causes, kind, n),
+                .often = causes_in_family(causes, kind) >= MANY,
                 .stream = stream,
                 .after = after,
                 .shown = is_shown(s, &raw),
@@ -90,7 +93,7 @@ static void prefer_first(struct ranking *r, size_t from)
     struct ranked *first = NULL;
     for (size_t i = from; i < r->count; i++) {
         struct ranked *one = &r->all[i];
-        if (one->cause->salience >= SALIENCE_ERROR &&
+        if (one->cause->salience >= SALIENCE_ERROR && !one->often &&
             (!first || one->raw.number < first->raw.number))
             first = one;
     }

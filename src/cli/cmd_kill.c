@@ -15,10 +15,17 @@ struct kill_options {
     const char *session;
 };
 
-static int no_such_shell(const char *word, int status)
+/* How it ended is what who kills it again wants to know. */
+static int print_ended(nacre_session *session, const nacre_id *id)
 {
-    printf("no running background shell with id \"%s\" (already exited or unknown)\n", word);
-    return status;
+    nacre_error error = NACRE_ERROR_INIT;
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    char status[64];
+    if (nacre_get(session, id, &record, &error) < 0)
+        return library_failure(&error);
+    printf("shell %s had ended already: %s\n", nacre_id_format(id).s,
+           nacre_status(&record, status, sizeof status));
+    return STATUS_OK;
 }
 
 static int print_killed(const nacre_id *id, const nacre_kill_result *result)
@@ -40,12 +47,10 @@ static int kill_named(nacre_session *session, const char *word, const void *how)
     nacre_id id;
     nacre_error error = NACRE_ERROR_INIT;
     nacre_kill_result result = {0};
-    int r = nacre_find(session, word, &id, &error);
-    if (r == NACRE_ENOTFOUND)
-        return no_such_shell(word, STATUS_FAILED);
-    if (r < 0 || nacre_kill(session, &id, how, &result, &error) < 0)
+    if (nacre_find(session, word, &id, &error) < 0 ||
+        nacre_kill(session, &id, how, &result, &error) < 0)
         return library_failure(&error);
-    return result.was_alive ? print_killed(&id, &result) : no_such_shell(word, STATUS_OK);
+    return result.was_alive ? print_killed(&id, &result) : print_ended(session, &id);
 }
 
 static int kill_shells(const void *options, char **words, size_t count)

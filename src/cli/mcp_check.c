@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -174,16 +175,26 @@ static int check_server(struct talk *t)
     return status;
 }
 
+/* A place where no session has worked: in another one the server would be told what an earlier
+ * session was not, and the agent that works there would not hear of it. */
+static bool go_apart(char *dir)
+{
+    return mkdtemp(dir) && chdir(dir) == 0;
+}
+
 int mcp_check(const char *program)
 {
+    char dir[] = "/tmp/nacre-check.XXXXXX";
     struct talk t = {.heard = BUF_UP_TO((size_t)16 << 20)};
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    if (!go_apart(dir))
+        return failure("cannot make a directory in /tmp: %s", err_text(errno));
     int r = acp_child_start((char *[]){(char *)program, (char *)"mcp", NULL}, &t.server);
-    if (r < 0)
-        return failure("cannot start %s: %s", program, err_text(-r));
-    int status = check_server(&t);
-    acp_child_end(&t.server, GRACE_MS);
+    int status = r < 0 ? failure("cannot start %s: %s", program, err_text(-r)) : check_server(&t);
+    if (r >= 0)
+        acp_child_end(&t.server, GRACE_MS);
+    rmdir(dir);
     buf_done(&t.heard);
     return status;
 }

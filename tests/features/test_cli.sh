@@ -589,7 +589,7 @@ case_start_to_rm() {
     until_true dead "sleep $sleep"
     nacre kill "$id"
     equal "$status" 0
-    equal "$out" "no running background shell with id \"$id\" (already exited or unknown)"
+    equal "$out" "shell $id had ended already: killed"
     nacre list
     lines 0
     nacre list --all
@@ -1221,14 +1221,14 @@ case_kill() {
     b=$("$nacre" start -- "exec sleep $sleep") || fail "start failed"
     nacre kill "$a" 0123abcd "$b"
     equal "$status" 1
-    lines 3
-    holds "$out" 'no running background shell with id "0123abcd" (already exited or unknown)'
+    lines 2
+    holds "$err" 'no shell with id or name "0123abcd"'
     until_true dead "sleep $sleep"
     a=$("$nacre" start -- 'exit 0') || fail "start failed"
     nacre wait "$a"
     nacre kill "$a"
     equal "$status" 0
-    holds "$out" "no running background shell with id \"$a\""
+    equal "$out" "shell $a had ended already: exited(0)"
     nacre wait "$a"
     equal "$out" "$a exited(0)"
 }

@@ -364,6 +364,37 @@ case_mcp_check() {
     usage 'no client is called "nobody"' mcp --print-config nobody
 }
 
+# What an agent that worked here was not told yet is not told to the check.
+case_mcp_check_takes_nothing() {
+    local id
+    id=$("$nacre" start -- true) || fail "start failed"
+    nacre wait "$id"
+    nacre mcp --check
+    equal "$status" 0
+    match "$out" $'\ncommand: "true" ended after [0-9]+ ms: Exit code: 0'
+}
+
+# Wherever an id is wanted.
+case_names_are_ids() {
+    local sleep
+    sleep=$(unique_sleep)
+    "$nacre" start --name web -- "echo up; exec sleep $sleep" >/dev/null || fail "start failed"
+    until_true has_output web up
+    nacre show web
+    match "$out" $'^Running \\| stdout: 1 line \\| stderr: 0 lines\nup$'
+    nacre recall --id web up
+    holds "$out" 'stdout:1: up'
+    nacre kill web
+    match "$out" '^killed background shell [0-9a-f]{32}: '
+    nacre wait web
+    match "$out" '^[0-9a-f]{32} killed$'
+    nacre kill web
+    match "$out" '^shell [0-9a-f]{32} had ended already: killed$'
+    nacre rm web
+    equal "$status" 0
+    usage 'no shell is called "web", and it is no id' rm web
+}
+
 case_mcp_print_config() {
     local client
     export MY_SECRET=v4lue-1

@@ -36,7 +36,7 @@ on_this_machine() {
     rmdir "$etc"
     mount -t tmpfs none /usr/local
     meson install -C "$1" --no-rebuild --quiet >/dev/null
-    ldconfig -p | grep -q '=> /usr/local/.*/libnacre.so.0$\|=> /usr/local/lib/libnacre.so.0$' ||
+    ldconfig -p | grep '=> /usr/local/.*/libnacre.so.0$\|=> /usr/local/lib/libnacre.so.0$' >/dev/null ||
         fail "the loader does not know the library"
     scripts/uninstall.sh "$1" >/dev/null
     ldconfig -p | grep libnacre >&2 && fail "the loader still knows the library"

@@ -111,6 +111,7 @@ static void be_a_session(void *arg)
     command.text = "echo kept; read x; exit 5";
     command.input = NACRE_STDIN_PIPE;
     command.lifetime = NACRE_LIFE_KEEP;
+    command.cwd = "/";
     command.background = 1;
     host->kept = start_command(s, &command);
     CHECK(AWAIT(output_has(s, &host->id, NACRE_OUT, "mine"), 5000));
@@ -205,6 +206,7 @@ static void check_closed_session(bool background)
     wait_outcome(one, &id, 5000);
     command.text = "sleep 300";
     command.lifetime = NACRE_LIFE_KEEP;
+    command.cwd = "/";
     nacre_id kept = start_command(one, &command);
     check_reads(two, &id, NACRE_EFORBIDDEN);
     close_session(one);
@@ -226,6 +228,26 @@ TEST(a_closed_session_has_ended)
 TEST(a_closed_session_without_background_shells_has_ended)
 {
     check_closed_session(false);
+}
+
+/* Whoever works in the directory of a kept shell goes on with it. */
+TEST(what_is_kept_is_left_to_its_directory)
+{
+    nacre_session *one = open_tool(NULL), *there = open_tool(NULL);
+    nacre_command command = NACRE_COMMAND_INIT;
+
+    command.text = "read x; echo heard $x; sleep 300";
+    command.input = NACRE_STDIN_PIPE;
+    command.lifetime = NACRE_LIFE_KEEP;
+    command.background = 1;
+    nacre_id id = start_command(one, &command);
+    check_no_changes(there, &id);
+    close_session(one);
+    CHECK_OK(nacre_input(there, &id, "me\n", 3, 1, 2000, ERR));
+    CHECK(AWAIT(output_has(there, &id, NACRE_OUT, "heard me"), 5000));
+    kill_shell(there, &id, 0);
+    CHECK_TEXT(status_of(there, &id), "killed");
+    close_session(there);
 }
 
 /* -- Adoption -------------------------------------------------------------------------------- */
@@ -322,7 +344,6 @@ TEST(what_is_kept_survives_its_session)
     CHECK_OK(nacre_keep(s, &background, ERR));
     CHECK_OK(nacre_keep(s, &foreground, ERR));
     CHECK_EQ_INT(1, counts_of(s).running);
-    CHECK_CODE(NACRE_EFORBIDDEN, nacre_kill(s, &background, NULL, NULL, ERR));
     close_session(s);
     CHECK_TEXT(status_of(other, &background), "running");
     CHECK_TEXT(status_of(other, &foreground), "running");

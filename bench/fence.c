@@ -1,10 +1,12 @@
 /*
  * What a sandbox costs: `bash -c true` in one, through the library, against posix_spawn of the same
- * and against the same without; then bubblewrap with the same rights. All take turns, so that they
- * see the same machine. Then the first command of a session, and programs that open many files.
+ * and against the same without; bubblewrap with the same rights, and the sandboxes of two agents.
+ * All take turns, so that they see the same machine. Then the first command of a session, and
+ * programs that open many files.
  */
 #include "bench.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -17,6 +19,8 @@
 #define WARM       10
 #define FIRSTS     60
 #define PROGRAMS   11 /* rounds of a program that takes long */
+#define BUILDS     3
+#define AGENTS     15 /* rounds against sandboxes that take long */
 #define FIRST_GOAL 5000.0
 
 static char workspace[64] = "/tmp/nacre-bench-XXXXXX";
@@ -147,6 +151,59 @@ static void measure_true(void)
         puts("bwrap is not installed, and not compared with");
 }
 
+/* -- Sandboxes of agents ---------------------------------------------------------------------- */
+
+/* As their own documents say to run one command by hand; each with the rights that it gives by
+ * itself. */
+static double run_codex(const char *codex)
+{
+    char *argv[] = {(char *)"codex", (char *)"sandbox", (char *)"--", (char *)SHELL,
+                    (char *)"-c",    (char *)"true",    NULL};
+    return spawn_program(codex, argv);
+}
+
+static double run_srt(const char *srt)
+{
+    const char *node = getenv("NACRE_BENCH_NODE");
+    char *argv[] = {(char *)"node", (char *)srt, (char *)"-c", (char *)"true", NULL};
+    return spawn_program(node ? node : "/usr/bin/node", argv);
+}
+
+/* One that cannot run here is not compared with. */
+static bool runs_here(const char *program, const char *arguments)
+{
+    char text[PATH_MAX + 64];
+    snprintf(text, sizeof text, "%s %s >/dev/null 2>&1", program, arguments);
+    return system(text) == 0;
+}
+
+static void compare_with_agent(const char *name, const char *program, const char *arguments,
+                               double (*run)(const char *program))
+{
+    double ours[AGENTS], theirs[AGENTS];
+    char label[64];
+    if (!program || !*program || !runs_here(program, arguments)) {
+        printf("%s does not run here, and is not compared with\n", name);
+        return;
+    }
+    nacre_session *fenced = open_fenced("workspace-write");
+    run_text(fenced, "true");
+    for (int i = 0; i < AGENTS; i++) {
+        ours[i] = run_text(fenced, "true");
+        theirs[i] = run(program);
+    }
+    close_session(fenced);
+    snprintf(label, sizeof label, "fenced true, against %s (p50)", name);
+    compare(label, percentile(ours, AGENTS, 50), percentile(theirs, AGENTS, 50), 1);
+}
+
+static void measure_agents(void)
+{
+    compare_with_agent("Codex's sandbox", getenv("NACRE_BENCH_CODEX"),
+                       "sandbox -- " SHELL " -c true", run_codex);
+    compare_with_agent("srt", getenv("NACRE_BENCH_SRT"), "-c true", run_srt);
+}
+
 /* -- The first of a session ------------------------------------------------------------------- */
 
 static double run_first(const char *mode)
@@ -173,16 +230,48 @@ static void measure_first(void)
 
 /* -- Programs that open many files ------------------------------------------------------------ */
 
-static void measure_program(nacre_session *plain, nacre_session *fenced, const char *what,
-                            const char *text, double goal)
+static void measure_some(nacre_session *plain, nacre_session *fenced, const char *what,
+                         const char *text, double goal, int rounds)
 {
     double without[PROGRAMS], within[PROGRAMS];
     run_text(plain, text); /* what is read once is in memory */
-    for (int i = 0; i < PROGRAMS; i++) {
+    for (int i = 0; i < rounds; i++) {
         without[i] = run_text(plain, text);
         within[i] = run_text(fenced, text);
     }
-    compare(what, percentile(within, PROGRAMS, 50), percentile(without, PROGRAMS, 50), goal);
+    compare(what, percentile(within, (size_t)rounds, 50), percentile(without, (size_t)rounds, 50),
+            goal);
+}
+
+static void measure_program(nacre_session *plain, nacre_session *fenced, const char *what,
+                            const char *text, double goal)
+{
+    measure_some(plain, fenced, what, text, goal, PROGRAMS);
+}
+
+/* The keeper, the builder and the gate of nacre, from their sources. */
+static void measure_build(void)
+{
+    const char *source = getenv("NACRE_BENCH_SOURCE");
+    char text[PATH_MAX];
+    if (!source || system("command -v meson >/dev/null") != 0) {
+        puts("no build is measured without meson and NACRE_BENCH_SOURCE");
+        return;
+    }
+    nacre_session *plain = open_fenced("off"), *fenced = open_fenced("workspace-write");
+    snprintf(text, sizeof text,
+             "cp -r %s/meson.build %s/meson_options.txt %s/src %s/include %s/man %s/completion "
+             "%s/scripts .",
+             source, source, source, source, source, source, source);
+    run_text(plain, text);
+    run_text(plain, "meson setup -Dtests=false b >/dev/null");
+    measure_some(plain, fenced, "a build of nacre's programs, fenced",
+                 "export CCACHE_DISABLE=1; ninja -C b -t clean >/dev/null && ninja -C b "
+                 "nacre-keeper nacre-fence nacre-gate >/dev/null",
+                 1.05, BUILDS);
+    run_text(plain, "rm -rf ./*");
+    close_session(plain);
+    close_session(fenced);
 }
 
 static void measure_programs(void)
@@ -205,7 +294,9 @@ int main(void)
     if (!mkdtemp(workspace))
         die("mkdtemp", NULL);
     measure_true();
+    measure_agents();
     measure_first();
     measure_programs();
+    measure_build();
     return rmdir(workspace) != 0;
 }

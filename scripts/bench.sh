@@ -17,7 +17,16 @@ bench() {
 }
 
 install_from_npm bench/servers >/dev/null
-export NACRE_BENCH_NODE=$node NACRE_BENCH_SERVERS=$PWD/bench/servers HOME=$home
+# Without these one row less is printed.
+if install_from_npm bench/sandboxes >/dev/null; then
+    NACRE_BENCH_CODEX=$(find "$PWD/bench/sandboxes/node_modules/@openai" -path '*/bin/codex' -type f \
+        -perm -u+x -print -quit)
+    # It takes no home that lies below /tmp.
+    export CODEX_HOME=$PWD/bench/sandboxes/node_modules/.codex
+    mkdir -p "$CODEX_HOME"
+    export NACRE_BENCH_CODEX NACRE_BENCH_SRT=$PWD/bench/sandboxes/node_modules/.bin/srt
+fi
+export NACRE_BENCH_NODE=$node NACRE_BENCH_SERVERS=$PWD/bench/servers HOME=$home NACRE_BENCH_SOURCE=$PWD
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # The first is the one that starts commands: a file system from which others have just removed tens

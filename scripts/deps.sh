@@ -39,6 +39,7 @@ list_packages() {
 	test util-linux setpriv and unshare: other users, other namespaces
 	bench ripgrep what a search is compared with
 	bench bubblewrap a sandbox that ours is compared with
+	bench socat srt needs it
 	bench git a program that reads many files
 	bench nodejs runs npm
 	bench npm installs the servers of others that ours is compared with

@@ -189,7 +189,9 @@ static struct mcp_call **begin_at(struct mcp_peer *p, struct mcp_call **at)
     struct mcp_request q = request_of(p, c);
     nacre_error err = NACRE_ERROR_INIT;
     leave_queue(p, c);
+    p->beginning = &q;
     int r = p->table->tools->begin(&q, c->tool, c->arguments, c->token != NULL, &c->call, &err);
+    p->beginning = NULL;
     if (r == 0) {
         json_decref(c->arguments);
         c->arguments = NULL;

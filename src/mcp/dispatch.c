@@ -287,6 +287,8 @@ void mcp_take_message(struct mcp_peer *p, struct mcp_stream *stream, json_t *val
                             .slot = index};
     if (sound && m.kind == RPC_NOTIFICATION)
         hear_notification(p, stream, &m);
+    if (sound && m.kind == RPC_RESPONSE)
+        mcp_hear_response(p, &m);
     if (sound && m.kind != RPC_REQUEST)
         return;
     bool twice = sound && is_under_way(&q);

@@ -57,6 +57,7 @@ void mcp_initialize(const struct mcp_request *q)
     p->initialized = true;
     mcp_note_client(q, json_object_get(q->params, "clientInfo"));
     p->version = version;
+    mcp_note_elicitation(p, json_object_get(q->params, "capabilities"), version);
     p->takes_batches = strcmp(version, batch_version) == 0;
     p->omits_ids = strcmp(version, idless_version) == 0;
     mcp_reply(q, json_pack("{s:s, s:o, s:o, s:o*}", "protocolVersion", version, "capabilities",

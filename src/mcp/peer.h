@@ -15,6 +15,7 @@
  *   resources.c    runs as resources, completion of their ids
  *   prompts.c      questions about shells that a person may pick
  *   events.c       who hears of the end of a shell: subscriptions and log messages
+ *   elicit.c       asking the person behind a client
  *   clients.c      how clients are configured
  *
  * There are two eras of the protocol. In the legacy one (up to 2025-11-25) a client introduces
@@ -77,6 +78,9 @@ struct mcp_peer {
     bool takes_batches;
     const char *version; /* that was negotiated, or NULL */
     enum log_level level;
+
+    bool elicits;                        /* its person can be asked */
+    const struct mcp_request *beginning; /* the call that begins just now, or NULL */
 
     bool omits_ids; /* an error whose request is not known has no id, rather than null */
 
@@ -249,6 +253,16 @@ int64_t mcp_calls_deadline(const struct mcp_peer *p);
  * whose turn has come. */
 void mcp_calls_step(struct mcp_peer *p, const struct pollfd *fds, size_t count);
 void mcp_calls_end(struct mcp_peer *p);
+
+/* -- elicit.c --------------------------------------------------------------------------------- */
+
+void mcp_note_elicitation(struct mcp_peer *p, const json_t *capabilities, const char *version);
+
+/* For nacre_options.ask; userdata is the peer. */
+nacre_ask_fn mcp_ask;
+
+/* A response of the client; what was not asked is ignored. */
+void mcp_hear_response(struct mcp_peer *p, const struct rpc_message *m);
 
 /* -- resources.c ------------------------------------------------------------------------------ */
 

@@ -186,6 +186,8 @@ int mcp_serve(const struct mcp_options *options, nacre_error *reterr)
     nacre_options of_session = NACRE_OPTIONS_INIT;
     of_session.name = options->name;
     of_session.settings = options->settings;
+    of_session.ask = mcp_ask;
+    of_session.ask_userdata = &t.peer;
     t.signals = end_signals_catch();
     if (t.signals < 0)
         return err_sys(reterr, NACRE_ELIMIT, -t.signals, "signalfd", "cannot listen to signals");

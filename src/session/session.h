@@ -106,6 +106,9 @@ struct session_started {
 int session_start(nacre_session *s, const nacre_command *command, nacre_op **ret_op,
                   nacre_error *err);
 
+/* Whether a start waits for a person. To end it then is to withdraw the question. */
+bool session_start_asks(const nacre_op *op);
+
 /* The results are those of the backend's verbs. Of a kill it is there from the beginning: once
  * was_alive is set, it goes on without being stepped. */
 int session_kill(nacre_session *s, const nacre_id *id, const nacre_kill_options *options,

@@ -251,9 +251,26 @@ static int step_session_start(nacre_op *op, nacre_error *err)
     return r;
 }
 
+bool session_start_asks(const nacre_op *op)
+{
+    const struct session_start_op *o = (const struct session_start_op *)op;
+    return o->stage == START_ADMITTED && o->admission.asking && !o->admission.answered;
+}
+
+static void withdraw_question(struct session_start_op *o)
+{
+    nacre_error why = NACRE_ERROR_INIT;
+    o->admission.answered = true;
+    o->admission.answer = NACRE_ANSWER_CANCELLED;
+    err_set(&why, NACRE_EPERM, "nothing was started: the question was withdrawn");
+    audit_denial(o->session->audit, &o->command, &o->admission, &why);
+}
+
 static void end_session_start(nacre_op *op)
 {
     struct session_start_op *o = (struct session_start_op *)op;
+    if (session_start_asks(op))
+        withdraw_question(o);
     op_end(&o->inner);
     if (o->reserved)
         registry_unreserve(o->session->registry);

@@ -353,12 +353,29 @@ static int await_command_or_time(nacre_call *c, nacre_error *err)
     return r == NACRE_ENOTFOUND ? TOOL_DONE : r < 0 ? r : bash_step(c, err);
 }
 
+/* A client gives a call up some time, and then nobody would hear of the answer. */
+static int wait_for_person(nacre_call *c, nacre_error *err)
+{
+    struct bash *b = c->state;
+    int64_t most = c->began_ns + call_wait_max(c) * NS_PER_MS;
+    c->wake_ns = MIN(c->wake_ns, most);
+    if (clock_left_ms(most) > 0)
+        return TOOL_WAIT;
+    op_end(&b->op);
+    return err_set(err, NACRE_EPERM,
+                   "nothing was started: the user was asked, and has not answered within %lld s; "
+                   "call again when they are there",
+                   (long long)(call_wait_max(c) / 1000));
+}
+
 static int bash_step(nacre_call *c, nacre_error *err)
 {
     struct bash *b = c->state;
     if (b->stage == WAITING)
         return await_command_or_time(c, err);
     int r = call_step_op(c, b->op, err);
+    if (r == 0 && b->stage == STARTING && session_start_asks(b->op))
+        return wait_for_person(c, err);
     /* Not there any more: it has ended this very moment. */
     if (b->stage == YIELDING)
         return r == NACRE_ENOTFOUND ? TOOL_DONE : r;
@@ -372,7 +389,7 @@ static int bash_step(nacre_call *c, nacre_error *err)
 static int bash_cancel(nacre_call *c, nacre_error *err)
 {
     struct bash *b = c->state;
-    if (b->stage == STARTING && b->mode == FOREGROUND)
+    if (b->stage == STARTING && (b->mode == FOREGROUND || (b->op && session_start_asks(b->op))))
         op_end(&b->op);
     else if (b->stage == STARTING)
         return call_step_op(c, b->op, err);

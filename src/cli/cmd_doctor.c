@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "cli/cmd_doctor_env.h"
 #include "cli/sandbox_trial.h"
+#include "cli/scope_trial.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
 #include "console/out.h"
@@ -213,7 +214,8 @@ static int doctor(const void *options, UNUSED char **words, UNUSED size_t count)
     static struct findings f;
     uname(&f.kernel);
     examine_home(&f);
-    f.probe_count = MIN(probe_all(f.probes, PROBES_MAX), (size_t)PROBES_MAX);
+    f.probe_count = probe_all(f.probes, PROBES_MAX - 1);
+    trial_of_scope(&f.probes[f.probe_count++]);
     trial_in_home(try_in, &f, &f.trial_error);
     try_sandbox(&f);
 

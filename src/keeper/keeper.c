@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "sys/apart.h"
+#include "sys/cgroup.h"
 
 /* The one keeper of the process, and its room: static, since nothing is allocated. */
 static struct keeper the_keeper;
@@ -30,6 +32,15 @@ static void note_limits(struct keeper *k)
             k->session.limits[i] = (struct spec_limit){limit.rlim_cur, limit.rlim_max};
 }
 
+/* Leaves are made in the scope that the service manager has put us in; else where the host is. */
+static void settle_in_scope(struct keeper *k)
+{
+    struct wire_hello *hello = &k->session.hello;
+    char scope[CGROUP_PATH_MAX];
+    if ((hello->fds & WIRE_IN_SCOPE) && cgroup_divide(scope, sizeof scope) == 0)
+        memcpy(hello->cgroup_parent, scope, sizeof hello->cgroup_parent);
+}
+
 /* What is done once; a successor inherits it. */
 static int introduce(struct keeper *k)
 {
@@ -39,6 +50,7 @@ static int introduce(struct keeper *k)
     int r = handshake_hello(k);
     if (r == 0)
         r = host_identify(&k->session.host);
+    settle_in_scope(k);
     owner_note(k);
     plan_note_preload(k);
     k->session.nice = getpriority(PRIO_PROCESS, 0);

@@ -390,7 +390,7 @@ int fences_begin(struct fences *f, const struct made_fence *fence, int keeper_fd
     if (r == 0)
         r = spawn_orphan(program, pair[1], argv, env);
     close_fd(&pair[1]);
-    if (r == 0) {
+    if (r >= 0) {
         HOLD(&f->lock);
         r = send_order(fence, pair[0]);
     }
@@ -500,7 +500,7 @@ static const char *place_of(const struct made_fence *fence, const struct wire_fe
 {
     struct fence record;
     bool named = word->step == FENCE_STEP_OPEN || word->step == FENCE_STEP_PLACE ||
-                 word->step == FENCE_STEP_LANDLOCK;
+                 (word->step == FENCE_STEP_LANDLOCK && word->error != EOPNOTSUPP);
     if (!named || fence_check(fence->plan.record.data, fence->plan.record.len, &record) < 0 ||
         word->place >= record.head->count)
         return "";

@@ -48,7 +48,7 @@ int gate_begin(const struct gate_order *order, struct gate *ret_gate, nacre_erro
     cleanup_close int ours = pair[0], theirs = pair[1];
     r = spawn_orphan(order->program, theirs, argv, env);
     /* By now it is the child of whoever adopts it, and can tell whether that is us. */
-    if (r == 0)
+    if (r > 0)
         r = say_rules(order, ours);
     if (r < 0)
         return err_sys(err, NACRE_EBACKEND, -r, "gate", "cannot execute nacre-gate");

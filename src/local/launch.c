@@ -27,6 +27,7 @@
 #include "sys/sock.h"
 #include "sys/spawn.h"
 #include "sys/syscalls.h"
+#include "systemd/ask_scope.h"
 
 #define COPIES_MAX \
     32 /* the kernel links what a copy may share with all before it: forks get slow */
@@ -40,7 +41,10 @@ struct launcher {
     int line[2]; /* the session's: keepers hold the first end, we the second */
     int pidfd;   /* ours */
     char cgroup_parent[CGROUP_PATH_MAX];
-    int spaces_fd; /* see namespaces() */
+    bool scopes;          /* keepers get a scope of their own: a better place than ours */
+    bool scopes_stay;     /* those go on when the last login of the user is over */
+    unsigned scope_count; /* that were asked for */
+    int spaces_fd;        /* see namespaces() */
     pid_t spaces_thread;
     bool have_warm;
     struct launched warm;
@@ -125,6 +129,8 @@ int launcher_new(const nacre_id *session, const char *keeper, nacre_tier tier,
         l->pidfd = pidfd;
     if (l->tier == NACRE_TIER_CGROUP && cgroup_own(l->cgroup_parent, sizeof l->cgroup_parent) < 0)
         l->cgroup_parent[0] = '\0';
+    l->scopes = l->tier == NACRE_TIER_CGROUP && scope_is_wanted() == 0;
+    l->scopes_stay = l->scopes && scope_outlives_login();
     *ret_launcher = l;
     return 0;
 }
@@ -134,6 +140,8 @@ void launched_drop(struct launched *launched)
     close_fd(&launched->sock);
     close_fd(&launched->word);
     close_fd(&launched->next);
+    close_fd(&launched->runs);
+    scope_ask_end(TAKE_PTR(launched->ask));
 }
 
 void launcher_set_home(struct launcher *l, unsigned moves)
@@ -159,7 +167,7 @@ void launcher_fill_gate_order(const struct launcher *l, struct gate_order *order
     order->owner = l->pidfd;
 }
 
-static int say_hello(struct launcher *l, const struct launched *launched, int runs_fd,
+static int say_hello(const struct launcher *l, const struct launched *launched, int runs_fd,
                      const struct fences *fences)
 {
     struct wire_hello hello = {
@@ -181,13 +189,15 @@ static int say_hello(struct launcher *l, const struct launched *launched, int ru
     }
     if (launched->fence)
         hello.fds |= WIRE_FD_FENCE;
+    if (launched->in_scope)
+        hello.fds |= WIRE_IN_SCOPE;
     int r = sock_send(launched->sock, &hello, sizeof hello, fds, count, 0);
     return r == 0 && launched->fence ? fences_tell(fences, launched->fence, launched->sock) : r;
 }
 
 /* A keeper inside another shell carries that shell's mark, so that it ends with it: as an argument
  * too, since nobody sees the environment of one that is not dumpable. */
-static int execute(const struct launcher *l, int sock)
+static pid_t execute(const struct launcher *l, int sock)
 {
     char mark[64];
     const char *outer = getenv("NACRE_ID");
@@ -200,13 +210,65 @@ static int execute(const struct launcher *l, int sock)
     return spawn_orphan(l->files.keeper_fd, sock, argv, env);
 }
 
-int launcher_take_new(struct launcher *l, int runs_fd, const struct fences *fences,
-                      const struct made_fence *fence, struct launched *ret_launched,
-                      nacre_error *err)
+/* A kept command may have to outlive more than a scope does: a login. */
+static bool wants_scope(struct launcher *l, const struct errand *errand)
+{
+    HOLD(&l->lock);
+    return l->scopes && (!errand->kept || l->scopes_stay);
+}
+
+static void note_scopes_refused(struct launcher *l)
+{
+    HOLD(&l->lock);
+    l->scopes = false;
+}
+
+/* Who cannot even be asked is not asked again. */
+static void ask_for_scope(struct launcher *l, pid_t pid, struct launched *launched)
+{
+    char name[NACRE_ID_DIGITS + 48];
+    pthread_mutex_lock(&l->lock);
+    unsigned number = ++l->scope_count;
+    pthread_mutex_unlock(&l->lock);
+    snprintf(name, sizeof name, CGROUP_PREFIX "%s-%u" SCOPE_SUFFIX, nacre_id_format(&l->session).s,
+             number);
+    if (scope_ask_begin(name, pid, &launched->ask) < 0)
+        note_scopes_refused(l);
+}
+
+int launcher_greet(struct launcher *l, const struct errand *errand, struct launched *launched,
+                   bool late, nacre_error *err)
+{
+    int r = scope_ask_step(launched->ask);
+    if (r == 0 && !late)
+        return 0;
+    if (r <= 0)
+        note_scopes_refused(l);
+    launched->in_scope = r > 0;
+    scope_ask_end(TAKE_PTR(launched->ask));
+    r = say_hello(l, launched, launched->runs, errand->fences);
+    close_fd(&launched->runs);
+    return r < 0 ? err_sys(err, NACRE_EBACKEND, -r, "keeper", "cannot talk to the keeper") : 1;
+}
+
+/* The service manager works while the keeper is executed. What it is told depends on both. */
+static int greet_or_ask(struct launcher *l, int runs_fd, const struct errand *errand, pid_t pid,
+                        struct launched *launched)
+{
+    if (wants_scope(l, errand))
+        ask_for_scope(l, pid, launched);
+    if (!launched->ask)
+        return say_hello(l, launched, runs_fd, errand->fences);
+    launched->runs = fd_lift_consume(fcntl(runs_fd, F_DUPFD_CLOEXEC, 3));
+    return MIN(launched->runs, 0);
+}
+
+int launcher_take_new(struct launcher *l, int runs_fd, const struct errand *errand,
+                      struct launched *ret_launched, nacre_error *err)
 {
     struct launched launched = LAUNCHED_NONE;
     int pair[2];
-    launched.fence = fence;
+    launched.fence = errand->fence;
     launched.home = launcher_home(l);
     who_asks(&launched.identity);
     where_it_stands(l, &launched.standpoint);
@@ -214,10 +276,9 @@ int launcher_take_new(struct launcher *l, int runs_fd, const struct fences *fenc
     if (r < 0)
         return err_sys(err, NACRE_ELIMIT, -r, "keeper", "cannot open a socket for a keeper");
     launched.sock = pair[0];
-    r = execute(l, pair[1]);
+    pid_t pid = execute(l, pair[1]);
     close(pair[1]);
-    if (r == 0)
-        r = say_hello(l, &launched, runs_fd, fences);
+    r = pid < 0 ? pid : greet_or_ask(l, runs_fd, errand, pid, &launched);
     if (r < 0) {
         launched_drop(&launched);
         return err_sys(err, NACRE_EBACKEND, -r, "keeper", "cannot execute nacre-keeper");
@@ -379,10 +440,12 @@ static bool take_warm(struct launcher *l, struct launched *ret_launched)
     return have;
 }
 
-static bool has_warm_of(struct launcher *l, const struct made_fence *fence)
+static bool has_warm_for(struct launcher *l, const struct errand *errand)
 {
+    bool scope = wants_scope(l, errand);
     HOLD(&l->lock);
-    return l->have_warm && l->warm.fence == fence;
+    return l->have_warm && l->warm.fence == errand->fence && (l->warm.in_scope || !scope) &&
+           (!l->warm.in_scope || !errand->kept || l->scopes_stay);
 }
 
 /* Nobody will want it any more. */
@@ -396,13 +459,13 @@ static void dismiss_outdated(struct launcher *l)
         launcher_dismiss(l, &warm);
 }
 
-/* One of another fence stays: most commands of a session want the same. */
-bool launcher_take_warm(struct launcher *l, const struct made_fence *fence,
+/* One of another kind stays: most commands of a session want the same. */
+bool launcher_take_warm(struct launcher *l, const struct errand *errand,
                         struct launched *ret_launched)
 {
     struct identity now;
     dismiss_outdated(l);
-    if (!has_warm_of(l, fence) || !take_warm(l, ret_launched))
+    if (!has_warm_for(l, errand) || !take_warm(l, ret_launched))
         return false;
     who_asks(&now);
     bool same = memcmp(&now, &ret_launched->identity, sizeof now) == 0 &&
@@ -424,10 +487,13 @@ int launcher_line(const struct launcher *l)
     return l->line[1];
 }
 
-bool launcher_wants_warm(struct launcher *l, const struct launched *launched)
+/* That of a kept command has the same place, which may be one that others do not want. */
+bool launcher_wants_warm(struct launcher *l, const struct errand *errand,
+                         const struct launched *launched)
 {
     HOLD(&l->lock);
-    return !l->have_warm && l->line[1] >= 0 && launched->next >= 0 && launched->copies < COPIES_MAX;
+    return !l->have_warm && (launched->in_scope || !l->scopes || !errand->kept) &&
+           l->line[1] >= 0 && launched->next >= 0 && launched->copies < COPIES_MAX;
 }
 
 void launcher_keep(struct launcher *l, struct launched *of)
@@ -435,6 +501,8 @@ void launcher_keep(struct launcher *l, struct launched *of)
     struct launched successor = {.sock = TAKE_FD(of->next),
                                  .word = -EBADF,
                                  .next = -EBADF,
+                                 .runs = -EBADF,
+                                 .in_scope = of->in_scope,
                                  .maker = of->keeper,
                                  .home = of->home,
                                  .fence = of->fence,

@@ -18,6 +18,7 @@
 #include "sys/proc.h"
 
 struct launcher;
+struct scope_ask;
 struct fences;
 struct made_fence;
 struct gate_order;
@@ -53,15 +54,18 @@ struct launched {
     int sock;
     int word;      /* tells what becomes of the start (struct wire_started); once it is ready */
     int next;      /* the socket of the keeper after it; likewise, if a descriptor was left */
-    unsigned home; /* see home_moves() */
+    bool in_scope; /* of the user's service manager, made for it */
+    struct scope_ask *ask;          /* for that, while it has not been greeted; else NULL */
+    int runs;                       /* the directory that it is to be told of then */
+    unsigned home;                  /* see home_moves() */
     const struct made_fence *fence; /* that its commands run in; NULL = none */
     struct identity identity;
     struct standpoint standpoint;
 };
 
-#define LAUNCHED_NONE                                  \
-    {                                                  \
-        .sock = -EBADF, .word = -EBADF, .next = -EBADF \
+#define LAUNCHED_NONE                                                  \
+    {                                                                  \
+        .sock = -EBADF, .word = -EBADF, .next = -EBADF, .runs = -EBADF \
     }
 
 /* Nothing is started yet; keeper may be NULL. */
@@ -78,18 +82,29 @@ void launcher_set_home(struct launcher *l, unsigned moves);
  * end their trees. */
 void launcher_end_session(struct launcher *l);
 
+/* What a keeper is wanted for. */
+struct errand {
+    const struct fences *fences;
+    const struct made_fence *fence; /* of those; NULL = none */
+    bool kept;                      /* its command outlives the session */
+};
+
 /*
  * Hands out a keeper that is ready, or gets ready: the warm one, if there is one for who the
  * calling thread is, or a new one. Thread-safe. The warm one is of use only if the thread has not
- * moved since, and for commands of the fence that it was made for; one that was made for somebody
+ * moved since, and for errands like the one that it was made for; one that was made for somebody
  * else is dismissed. A new one makes its run directory in runs_fd, and its commands run in the
- * fence of those.
+ * fence of those. If it has launched.ask, it has to be greeted first.
  */
-bool launcher_take_warm(struct launcher *l, const struct made_fence *fence,
+bool launcher_take_warm(struct launcher *l, const struct errand *errand,
                         struct launched *ret_launched);
-int launcher_take_new(struct launcher *l, int runs_fd, const struct fences *fences,
-                      const struct made_fence *fence, struct launched *ret_launched,
-                      nacre_error *err);
+int launcher_take_new(struct launcher *l, int runs_fd, const struct errand *errand,
+                      struct launched *ret_launched, nacre_error *err);
+
+/* What becomes of its scope, without waiting: 1 = it is greeted, in its scope or, if that is
+ * refused or takes too long (late), where it is; 0 = the bus has not answered yet. */
+int launcher_greet(struct launcher *l, const struct errand *errand, struct launched *launched,
+                   bool late, nacre_error *err);
 
 /* The program of keepers, borrowed; and what a gate of this session has to have. */
 int launcher_program(const struct launcher *l);
@@ -117,7 +132,8 @@ size_t launcher_dismissed(struct launcher *l, int *ret_fd);
 int launcher_line(const struct launcher *l);
 
 /* Whether the keeper that is about to start something should make a successor. */
-bool launcher_wants_warm(struct launcher *l, const struct launched *launched);
+bool launcher_wants_warm(struct launcher *l, const struct errand *errand,
+                         const struct launched *launched);
 
 /* Keeps the successor of a keeper, which was asked for one, for the next start. Thread-safe. */
 void launcher_keep(struct launcher *l, struct launched *of);

@@ -20,10 +20,12 @@
 #include "sys/fd.h"
 #include "sys/fsize.h"
 #include "sys/sock.h"
+#include "systemd/ask_scope.h"
 
 #define WARM_MS    500   /* for a warm keeper to be ready */
 #define MAKER_MS   20    /* after which its maker may have been stopped */
 #define READY_MS   10000 /* for a new one */
+#define SCOPE_MS   2000  /* for the service manager to make a scope; without it goes on */
 #define FIRST_MS   100   /* to wake a keeper that is awake does no harm */
 #define STARTED_MS 1000
 #define HOMES_MAX  8
@@ -34,7 +36,8 @@ enum start_phase {
     START_GATE,  /* the gate of that is not open yet */
     START_TAKE,  /* a keeper is to be taken */
     START_WARM,  /* the warm one is not ready yet */
-    START_NEW,   /* one that was executed is not ready yet */
+    START_SCOPE, /* one that was executed is to get a scope before it gets ready */
+    START_NEW,   /* it is not ready yet */
     START_GO,    /* it is ready */
     START_WORD,  /* it has its go: the command begins, or cannot */
     START_LEAVE, /* it cannot: the keeper cleans up */
@@ -126,6 +129,30 @@ static int need_fence(struct start_op *s, nacre_error *err)
 
 /* -- A keeper --------------------------------------------------------------------------------- */
 
+static struct errand errand_of(const struct start_op *s)
+{
+    return (struct errand){.fences = &s->local->fences,
+                           .fence = s->fence,
+                           .kept = s->command->lifetime == NACRE_LIFE_KEEP};
+}
+
+static int execute_in(struct start_op *s, int runs, nacre_error *err)
+{
+    struct errand errand = errand_of(s);
+    int r = launcher_take_new(s->local->launcher, runs, &errand, &s->launched, err);
+    if (r < 0)
+        return r;
+    return s->launched.ask ? next_phase(s, START_SCOPE, scope_ask_fd(s->launched.ask), SCOPE_MS)
+                           : next_phase(s, START_NEW, s->launched.sock, READY_MS);
+}
+
+static int await_scope(struct start_op *s, nacre_error *err)
+{
+    struct errand errand = errand_of(s);
+    int r = launcher_greet(s->local->launcher, &errand, &s->launched, phase_is_late(s), err);
+    return r <= 0 ? r : next_phase(s, START_NEW, s->launched.sock, READY_MS);
+}
+
 /* The next place that may have room: the home is the first. */
 static int take_in_spare(struct start_op *s, nacre_error *err)
 {
@@ -133,9 +160,7 @@ static int take_in_spare(struct start_op *s, nacre_error *err)
         cleanup_close int runs = home_make_spare(s->local->home, s->spare++);
         if (runs < 0)
             continue;
-        int r = launcher_take_new(s->local->launcher, runs, &s->local->fences, s->fence,
-                                  &s->launched, err);
-        return r < 0 ? r : next_phase(s, START_NEW, s->launched.sock, READY_MS);
+        return execute_in(s, runs, err);
     }
     return NACRE_EIO;
 }
@@ -149,11 +174,7 @@ static int take_new(struct start_op *s, nacre_error *err)
         return 0;
     if (runs < 0 && err)
         *err = why;
-    if (runs < 0)
-        return runs;
-    int r =
-        launcher_take_new(s->local->launcher, runs, &s->local->fences, s->fence, &s->launched, err);
-    return r < 0 ? r : next_phase(s, START_NEW, s->launched.sock, READY_MS);
+    return runs < 0 ? runs : execute_in(s, runs, err);
 }
 
 /* What is warm has its directory already, and no room for what its command prints. */
@@ -161,7 +182,8 @@ static int take_keeper(struct start_op *s, nacre_error *err)
 {
     if (home_has_no_room(s->local->home))
         return take_in_spare(s, err) < 0 ? take_new(s, err) : 0;
-    s->had_warm = launcher_take_warm(s->local->launcher, s->fence, &s->launched);
+    struct errand errand = errand_of(s);
+    s->had_warm = launcher_take_warm(s->local->launcher, &errand, &s->launched);
     return s->had_warm ? next_phase(s, START_WARM, s->launched.sock, WARM_MS) : take_new(s, err);
 }
 
@@ -270,8 +292,9 @@ static int compose_for(struct start_op *s, nacre_error *err)
             return err_set(err, NACRE_ENOMEM, "out of memory");
         s->compose.fenced = (const char *const *)s->fenced;
     }
+    struct errand errand = errand_of(s);
     s->compose.successor =
-        !l->single && s->spare == 0 && launcher_wants_warm(l->launcher, &s->launched);
+        !l->single && s->spare == 0 && launcher_wants_warm(l->launcher, &errand, &s->launched);
     buf_done(&s->spec);
     return compose_spec(&s->compose, &s->launched.id, s->cwd, &s->spec, err);
 }
@@ -410,9 +433,16 @@ static int find_out(struct start_op *s, nacre_error *err)
 static int step_local_start(nacre_op *op, nacre_error *err)
 {
     static int (*const phases[])(struct start_op *, nacre_error *) = {
-        [START_FENCE] = need_fence, [START_GATE] = need_gate,    [START_TAKE] = take_keeper,
-        [START_WARM] = await_warm,  [START_NEW] = await_new,     [START_GO] = go,
-        [START_WORD] = hear_word,   [START_LEAVE] = await_leave, [START_LOST] = find_out,
+        [START_FENCE] = need_fence,
+        [START_GATE] = need_gate,
+        [START_TAKE] = take_keeper,
+        [START_WARM] = await_warm,
+        [START_SCOPE] = await_scope,
+        [START_NEW] = await_new,
+        [START_GO] = go,
+        [START_WORD] = hear_word,
+        [START_LEAVE] = await_leave,
+        [START_LOST] = find_out,
     };
     struct start_op *s = (struct start_op *)op;
     for (;;) {

@@ -57,6 +57,8 @@ enum wire_hello_fds {
     WIRE_FD_TEXT = 1u << 0,  /* the preload that hands a shell its text */
     WIRE_FD_OWNER = 1u << 1, /* a pidfd of the owner */
     WIRE_FD_FENCE = 1u << 2, /* not a descriptor: a WIRE_FENCE follows */
+    WIRE_IN_SCOPE = 1u << 3, /* likewise: the keeper is in a scope that was made for it, and leaves
+                                are to be made there */
 };
 
 /* What a fence consists of. */

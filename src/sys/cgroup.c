@@ -13,6 +13,8 @@
 #include "sys/fd.h"
 #include "sys/proc.h"
 
+#define MEMBERS "keepers" /* the group for those of a scope who are in no leaf */
+
 struct cgroup_mount {
     const char *controller;      /* of a tree of version 1; NULL = version 2 */
     char own[CGROUP_PATH_MAX];   /* the path after "0::" */
@@ -87,6 +89,41 @@ int cgroup_own_of(const char *controller, char *ret_path, size_t size)
         below = "";
     int n = snprintf(ret_path, size, "%s%s", where.mount, below);
     return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+static bool is_our_scope(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    size_t length = name ? strlen(name) : 0, suffix = strlen(SCOPE_SUFFIX);
+    return length > suffix && strncmp(name + 1, CGROUP_PREFIX, strlen(CGROUP_PREFIX)) == 0 &&
+           strcmp(name + length - suffix, SCOPE_SUFFIX) == 0;
+}
+
+int cgroup_divide(char *ret_path, size_t size)
+{
+    static const char *const controllers[] = {"+memory", "+pids", "+cpu"};
+    int r = cgroup_own(ret_path, size);
+    if (r < 0)
+        return r;
+    if (!is_our_scope(ret_path))
+        return -ESRCH;
+    cleanup_close int dir = open(ret_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || (mkdirat(dir, MEMBERS, 0755) < 0 && errno != EEXIST))
+        return -errno;
+    r = fd_poke_at(dir, MEMBERS "/cgroup.procs", "0");
+    for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(controllers); i++)
+        fd_poke_at(dir, "cgroup.subtree_control", controllers[i]);
+    return MIN(r, 0);
+}
+
+bool cgroup_is_divided(const char *path)
+{
+    char controllers[256];
+    cleanup_close int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir >= 0 && faccessat(dir, ".", W_OK, AT_EACCESS) == 0 &&
+           faccessat(dir, "cgroup.procs", W_OK, AT_EACCESS) == 0 &&
+           fd_slurp_at(dir, "cgroup.subtree_control", controllers, sizeof controllers) >= 0 &&
+           strstr(controllers, "memory");
 }
 
 int cgroup_create(const char *parent, const char *name)

@@ -5,18 +5,30 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define CGROUP_PATH_MAX 512
 #define CGROUP_PREFIX   "nacre-" /* of the groups of runs; then the id */
+#define SCOPE_SUFFIX    ".scope" /* of those of the service manager's, in which those are */
 
 /* The directory of our own cgroup v2, as a path. -ENOENT if there is no v2 tree. */
 int cgroup_own(char *ret_path, size_t size);
 
 /* The same in the tree of version 1 of a controller. */
 int cgroup_own_of(const char *controller, char *ret_path, size_t size);
+
+/*
+ * Makes our own cgroup one that can have leaves with controllers: since members of its own forbid
+ * that, we move to a group below it, where others of our kind may be already. Only if it is a scope
+ * that was made for us (SCOPE_SUFFIX). The directory for leaves.
+ */
+int cgroup_divide(char *ret_path, size_t size);
+
+/* Whether leaves below a directory can be made, and have the controller of memory. */
+bool cgroup_is_divided(const char *path);
 
 /* Makes a leaf below a directory and opens it. */
 int cgroup_create(const char *parent, const char *name);

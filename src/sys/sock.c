@@ -35,15 +35,15 @@ static socklen_t address_abstract(struct sockaddr_un *addr, const char *name)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-static int new_socket(int flags)
+static int new_socket(int kind)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+    int fd = socket(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     return fd < 0 ? -errno : fd_lift_consume(fd);
 }
 
 static int listen_as(const struct sockaddr_un *addr, socklen_t len)
 {
-    cleanup_close int fd = new_socket(SOCK_NONBLOCK);
+    cleanup_close int fd = new_socket(SOCK_SEQPACKET);
     if (fd < 0)
         return fd;
     if (bind(fd, (const struct sockaddr *)addr, len) < 0 || listen(fd, BACKLOG) < 0)
@@ -51,9 +51,9 @@ static int listen_as(const struct sockaddr_un *addr, socklen_t len)
     return TAKE_FD(fd);
 }
 
-static int connect_to(const struct sockaddr_un *addr, socklen_t len)
+static int connect_to(int kind, const struct sockaddr_un *addr, socklen_t len)
 {
-    cleanup_close int fd = new_socket(SOCK_NONBLOCK);
+    cleanup_close int fd = new_socket(kind);
     if (fd < 0)
         return fd;
     return connect(fd, (const struct sockaddr *)addr, len) < 0 ? -errno : TAKE_FD(fd);
@@ -77,13 +77,23 @@ int sock_connect_at(int dirfd, const char *name)
     struct stat st;
     if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return -errno;
-    return S_ISSOCK(st.st_mode) ? connect_to(&addr, address_in(&addr, dirfd, name)) : -ECONNREFUSED;
+    if (!S_ISSOCK(st.st_mode))
+        return -ECONNREFUSED;
+    return connect_to(SOCK_SEQPACKET, &addr, address_in(&addr, dirfd, name));
 }
 
 int sock_connect_abstract(const char *name)
 {
     struct sockaddr_un addr;
-    return connect_to(&addr, address_abstract(&addr, name));
+    return connect_to(SOCK_SEQPACKET, &addr, address_abstract(&addr, name));
+}
+
+int sock_connect_stream(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int n = snprintf(addr.sun_path, sizeof addr.sun_path, "%s", path);
+    return (size_t)n >= sizeof addr.sun_path ? -ENAMETOOLONG
+                                             : connect_to(SOCK_STREAM, &addr, sizeof addr);
 }
 
 static int peer_of(int fd, struct ucred *ret_peer)

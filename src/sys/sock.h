@@ -23,6 +23,9 @@ int sock_listen_abstract(const char *name);
 int sock_connect_at(int dirfd, const char *name);
 int sock_connect_abstract(const char *name);
 
+/* The same, without message borders, to a server of somebody else's. */
+int sock_connect_stream(const char *path);
+
 /* Whether the other side of a connection runs under our effective uid. */
 bool sock_peer_is_us(int fd);
 

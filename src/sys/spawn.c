@@ -22,6 +22,7 @@ struct order {
     char *const *env;
     const char *path; /* the same program by another road, where execveat is refused */
     int error;
+    pid_t pid;
     _Alignas(16) char stacks[2 * CHILD_STACK]; /* of the second process, and of the first */
 };
 
@@ -67,6 +68,7 @@ NO_SANITIZE static int child(void *data)
 {
     struct order *order = data;
     pid_t pid = run_apart(grandchild, order->stacks, SIGCHLD, order);
+    order->pid = pid;
     if (pid < 0)
         order->error = errno;
     else if (order->error)
@@ -74,7 +76,7 @@ NO_SANITIZE static int child(void *data)
     sys_exit(0);
 }
 
-int spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env)
+pid_t spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env)
 {
     char path[32];
     /* dup2() in the child must not hit the program's own descriptor. */
@@ -102,7 +104,7 @@ int spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env)
         (void)RETRY(waitpid(pid, NULL, __WALL));
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_setcancelstate(cancel, NULL);
-    int error = order->error;
+    pid_t result = order->error ? -order->error : order->pid;
     munmap(order, sizeof *order);
-    return -error;
+    return result;
 }

@@ -3,10 +3,12 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 /*
  * Executes the program behind exec_fd with pass_fd as its descriptor 3, all signals blocked, and
  * the given arguments and environment. The memory of the host is not copied, whatever its size. The
  * process is nobody's child but that of whoever adopts orphans: the host gets no SIGCHLD, and
- * waitpid(-1) meets nothing. Returns 0 or -errno, also of a failed exec.
+ * waitpid(-1) meets nothing. Returns its pid or -errno, also of a failed exec.
  */
-int spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env);
+pid_t spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env);

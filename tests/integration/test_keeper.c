@@ -499,7 +499,7 @@ TEST(begins_nothing_before_it_is_sure)
     CHECK_OK(launcher_new(&session, getenv("NACRE_KEEPER"), NACRE_TIER_SUBREAPER, &launcher, ERR));
     for (int i = 0; i < 2; i++) {
         struct launched launched = LAUNCHED_NONE;
-        CHECK_OK(launcher_take_new(launcher, fd, NULL, NULL, &launched, ERR));
+        CHECK_OK(launcher_take_new(launcher, fd, &(struct errand){0}, &launched, ERR));
         CHECK(AWAIT(launcher_hear_ready(launcher, &launched, NULL) > 0, 2000));
         struct process keeper = process_of(launched.keeper.pid);
         send_go(&launched, &session, "touch begun", cwd);

@@ -71,23 +71,32 @@ static int read_first_line(struct stretch line, struct http_request *ret, const 
 
 /* -- Fields ----------------------------------------------------------------------------------- */
 
+struct http_field http_request_at(const struct http_request *q, size_t i)
+{
+    const struct http_place *p = &q->fields[i];
+    return (struct http_field){{q->data + p->name, p->name_size},
+                               {q->data + p->value, p->value_size}};
+}
+
 size_t http_request_count(const struct http_request *q, const char *name)
 {
     size_t n = 0;
     for (size_t i = 0; i < q->count; i++)
-        n += is_spelled(q->fields[i].name, name);
+        n += is_spelled(http_request_at(q, i).name, name);
     return n;
 }
 
 struct stretch http_request_field(const struct http_request *q, const char *name)
 {
     struct stretch found = {NULL, 0};
-    for (size_t i = 0; i < q->count; i++)
-        if (is_spelled(q->fields[i].name, name)) {
-            if (found.at)
-                return (struct stretch){NULL, 0};
-            found = q->fields[i].value;
-        }
+    for (size_t i = 0; i < q->count; i++) {
+        struct http_field field = http_request_at(q, i);
+        if (!is_spelled(field.name, name))
+            continue;
+        if (found.at)
+            return (struct stretch){NULL, 0};
+        found = field.value;
+    }
     return found;
 }
 
@@ -122,7 +131,9 @@ static int collect_fields(struct stretch rest, struct http_request *ret, const c
             *ret_why = "there are too many fields";
             return 431;
         }
-        ret->fields[ret->count++] = field;
+        ret->fields[ret->count++] =
+            (struct http_place){(uint16_t)(field.name.at - ret->data), (uint16_t)field.name.size,
+                                (uint16_t)(field.value.at - ret->data), (uint16_t)field.value.size};
     }
     return r < 0 ? 400 : 0;
 }
@@ -173,6 +184,7 @@ int http_request_read(const char *data, size_t size, struct http_request *ret, c
     *ret_why = "the head has bytes or line ends that have no place there";
     if (end < 0)
         return 400;
+    ret->data = data;
     ret->size = (size_t)end;
     struct stretch rest = {data, ret->size}, first;
     http_take_line(&rest, &first);

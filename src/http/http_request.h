@@ -18,14 +18,20 @@
 
 enum http_method { HTTP_GET, HTTP_HEAD, HTTP_POST, HTTP_DELETE, HTTP_OPTIONS };
 
+/* A field as offsets into the head: a thousand connections have a place for 64 of them each. */
+struct http_place {
+    uint16_t name, name_size, value, value_size;
+};
+
 /* Everything is borrowed from the bytes that it was read from. */
 struct http_request {
+    const char *data;
     size_t size; /* of the head, with the empty line */
     enum http_method method;
     int minor; /* of HTTP/1.minor */
     struct stretch path;
     struct stretch query; /* without the question mark */
-    struct http_field fields[HTTP_FIELDS_MAX];
+    struct http_place fields[HTTP_FIELDS_MAX];
     size_t count;
     bool has_body; /* a length or chunks were announced */
     bool chunked;
@@ -41,6 +47,9 @@ int http_request_read(const char *data, size_t size, struct http_request *ret,
 
 /* The only field of that name. A stretch without `at` if there is none, or more than one. */
 struct stretch http_request_field(const struct http_request *q, const char *name);
+
+/* Field i of all, in the order they came. */
+struct http_field http_request_at(const struct http_request *q, size_t i);
 
 /* How many there are of a name. */
 size_t http_request_count(const struct http_request *q, const char *name);

@@ -29,9 +29,10 @@ static void check_request(const struct http_conn *c)
     MUST(http_request_count(q, "Host") == 1);
     MUST(c->body.len <= BODY_MAX);
     MUST(q->chunked || c->body.len == q->length);
-    for (size_t i = 0; i < q->count; i++)
-        MUST(is_token(q->fields[i].name) &&
-             !memchr(q->fields[i].value.at, '\n', q->fields[i].value.size));
+    for (size_t i = 0; i < q->count; i++) {
+        struct http_field field = http_request_at(q, i);
+        MUST(is_token(field.name) && !memchr(field.value.at, '\n', field.value.size));
+    }
 }
 
 static void answer_request(struct http_conn *c, unsigned how)

@@ -12,6 +12,7 @@
 #include "console/out.h"
 #include "console/print_json.h"
 #include "console/redraw.h"
+#include "console/shell_texts.h"
 #include "console/shells.h"
 #include "console/signals.h"
 #include "console/table.h"
@@ -55,92 +56,13 @@ struct shell_rows {
 
 /* -- One shell -------------------------------------------------------------------------------- */
 
-static bool is_running_or_lingers(const nacre_record *record)
-{
-    return record->outcome == NACRE_RUNNING || record->tree == NACRE_TREE_ALIVE;
-}
-
-/* What it uses, or used; false if that cannot be told. */
-static bool find_usage(nacre_session *session, const nacre_record *record, nacre_usage *ret_usage)
-{
-    if (is_running_or_lingers(record))
-        return nacre_get_usage(session, &record->id, ret_usage, NULL) == 0;
-    ret_usage->cpu_ms = record->cpu_ms;
-    ret_usage->memory_bytes = (uint64_t)record->max_rss_kb * 1024;
-    return true;
-}
-
-static const char *status_colour(const struct paint *paint, const nacre_record *record)
-{
-    if (record->outcome == NACRE_RUNNING)
-        return paint->good;
-    if (record_has_failed(record))
-        return paint->bad;
-    return record->tree == NACRE_TREE_ALIVE ? paint->bold : paint->dim;
-}
-
-static void ports_text(const nacre_usage *usage, char *buf, size_t size)
-{
-    size_t length = 0;
-    buf[0] = '\0';
-    for (size_t i = 0; i < NACRE_USAGE_PORTS_MAX && usage->ports[i] != 0; i++)
-        length += (size_t)snprintf(buf + length, size - length, "%s%u", i > 0 ? "," : "",
-                                   usage->ports[i]);
-}
-
-/* A session is shown by its name, else by what it works for, else as long as it lives by its id. */
-static void session_text(const nacre_listed *listed, char *buf, size_t size)
-{
-    const char *name = listed->session_name, *client = listed->session_client;
-    snprintf(buf, size, "%.40s",
-             *name                   ? name
-             : *client               ? client
-             : listed->session_alive ? nacre_id_short(&listed->record->session).s
-                                     : "");
-}
-
-/* "[web] (the development server) npm start" */
-static int label_of(const nacre_record *record, struct buf *out)
-{
-    int r = *record->name ? buf_printf(out, "[%s] ", record->name) : 0;
-    if (r == 0 && *record->description)
-        r = buf_printf(out, "(%s) ", record->description);
-    return r < 0 ? r : buf_str(out, record->command);
-}
-
-/* The texts of one shell. */
-struct shell_texts {
-    char status[64], age[AGE_TEXT], time[AGE_TEXT], cpu[AGE_TEXT];
-    char memory[BYTES_TEXT], unread[BYTES_TEXT];
-    char ports[NACRE_USAGE_PORTS_MAX * 6 + 1], session[64];
-};
-
-static void tell_shell(const struct shell_rows *l, const nacre_listed *listed,
-                       struct shell_texts *ret)
-{
-    const nacre_record *record = listed->record;
-    nacre_usage usage = NACRE_USAGE_INIT;
-    *ret = (struct shell_texts){0};
-    nacre_status(record, ret->status, sizeof ret->status);
-    brief_age(clock_real_ns() / NS_PER_MS - record->started_ms, ret->age);
-    brief_duration(record->elapsed_ms, ret->time);
-    if (listed->background)
-        brief_bytes(listed->unread, ret->unread);
-    session_text(listed, ret->session, sizeof ret->session);
-    if (!find_usage(l->session, record, &usage))
-        return;
-    brief_duration(usage.cpu_ms, ret->cpu);
-    brief_bytes(usage.memory_bytes, ret->memory);
-    ports_text(&usage, ret->ports, sizeof ret->ports);
-}
-
 static int add_shell_row(struct shell_rows *l, const nacre_listed *listed)
 {
     const nacre_record *record = listed->record;
     struct shell_texts texts;
     struct buf label cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
-    int r = label_of(record, &label);
-    tell_shell(l, listed, &texts);
+    int r = shell_label(record, &label);
+    shell_tell(l->session, listed, &texts);
     nacre_id_text id = nacre_id_short(&record->id);
     const char *cells[COLUMNS] = {
         [STATUS] = texts.status, [ID] = id.s,           [AGE] = texts.age,
@@ -154,14 +76,14 @@ static int add_shell_row(struct shell_rows *l, const nacre_listed *listed)
     l->sessions |= strcmp(l->first_session, texts.session) != 0;
     l->ended |= record->outcome != NACRE_RUNNING;
     if (r == 0)
-        r = table_add(&l->table, cells, status_colour(&l->paint, record));
+        r = table_add(&l->table, cells, shell_colour(&l->paint, record));
     return r < 0 ? failure("out of memory") : STATUS_OK;
 }
 
 static json_t *usage_json(nacre_session *session, const nacre_record *record)
 {
     nacre_usage usage = NACRE_USAGE_INIT;
-    if (!is_running_or_lingers(record) || !find_usage(session, record, &usage))
+    if (!shell_is_alive(record) || !shell_usage(session, record, &usage))
         return json_null();
     json_t *ports = json_array();
     for (size_t i = 0; i < NACRE_USAGE_PORTS_MAX && usage.ports[i] != 0; i++)
@@ -237,7 +159,7 @@ static int print_format(const struct shell_rows *l, const nacre_listed *listed)
     struct shell_texts texts;
     struct buf line cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     size_t length;
-    tell_shell(l, listed, &texts);
+    shell_tell(l->session, listed, &texts);
     for (const char *at = l->options->format; *at; at += length)
         if (put_piece(at, listed, &texts, &line, &length) < 0)
             return failure("out of memory");

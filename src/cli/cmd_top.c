@@ -540,7 +540,7 @@ static int top(UNUSED const void *options, UNUSED char **words, UNUSED size_t co
 const struct verb verb_top = {
     .name = "top",
     .words = "",
-    .summary = "show all sessions' shells, and what one of them prints, as they go on",
+    .summary = "show all sessions' shells, and what one of them prints",
     .details =
         "On top the shells that run or linger, of every session, newest first; below the end\n"
         "of what the chosen one has printed. j and k or the arrows choose, PgUp and PgDn\n"

@@ -63,12 +63,14 @@ void http_conn_init(struct http_conn *c, int fd, const struct http_limits *limit
 void http_hang_up(struct http_conn *c)
 {
     c->state = HTTP_CLOSED;
-    close_fd(&c->fd);
 }
 
 void http_conn_done(struct http_conn *c)
 {
     http_hang_up(c);
+    /* A child that is just being started may still have a copy. */
+    shutdown(c->fd, SHUT_RDWR);
+    close_fd(&c->fd);
     buf_done(&c->in);
     buf_done(&c->body);
     buf_done(&c->out);
@@ -111,7 +113,7 @@ static void give_back(struct buf *b)
 
 static void flush_out(struct http_conn *c)
 {
-    while (c->fd >= 0 && c->sent < c->out.len) {
+    while (c->state != HTTP_CLOSED && c->sent < c->out.len) {
         ssize_t n = RETRY(
             send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL));
         if (n < 0 && errno == EAGAIN)

@@ -62,7 +62,8 @@ void http_conn_init(struct http_conn *c, int fd, const struct http_limits *limit
                     const char *fields);
 void http_conn_done(struct http_conn *c);
 
-/* Nothing more is said. It is freed with http_conn_done(). */
+/* Nothing more is said. Its descriptor is closed by http_conn_done(): until then whoever polls it
+ * can stop to. */
 void http_hang_up(struct http_conn *c);
 
 /* What epoll is to look for. */

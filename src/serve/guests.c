@@ -203,6 +203,9 @@ static void free_guest(struct guest *g)
     if (!g->admitted)
         h->stranger_count--;
     h->guest_count--;
+    /* To close it is not enough: while a child is being started it has a copy, and epoll would go
+     * on to tell of it. */
+    epoll_ctl(h->epoll, EPOLL_CTL_DEL, g->http.fd, NULL);
     http_conn_done(&g->http);
     free(g);
 }

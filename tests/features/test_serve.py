@@ -398,19 +398,21 @@ def a_call_under_way_is_life(serve):
 
 
 def many_ask_at_once(serve):
+    """While children are being started that have copies of each other's connections."""
     house = serve()
     faults = []
 
     def work(i):
         try:
-            client = house.client(LEGACY[i % 4])
-            for n in range(5):
-                holds(text(client, "bash", command=f"echo {i}-{n}"), f"{i}-{n}")
-            client.leave()
+            for _ in range(3):
+                client = house.client(LEGACY[i % 4])
+                for n in range(3):
+                    holds(text(client, "bash", command=f"echo {i}-{n}"), f"{i}-{n}")
+                client.leave()
         except Exception as fault:  # noqa: BLE001
             faults.append(fault)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(24)]
     for thread in threads:
         thread.start()
     for thread in threads:

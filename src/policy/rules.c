@@ -97,6 +97,17 @@ static int take_rule_text(const struct reading *r, const json_t *value, const ch
     return *ret_text ? 0 : rules_no_memory(r);
 }
 
+static int take_sandbox(const struct reading *r, const json_t *value)
+{
+    int result = take_rule_text(r, value, "sandbox", &r->rule->sandbox);
+    if (result < 0)
+        return result;
+    if (strcmp(r->rule->sandbox, "read-only") == 0 ||
+        strcmp(r->rule->sandbox, "workspace-write") == 0)
+        return 0;
+    return wrong_rule(r, "takes read-only or workspace-write for sandbox; got ", r->rule->sandbox);
+}
+
 /* Whether the rule is about a command of the line, and whether it may be. */
 static int match_example(const struct reading *r, const char *line, enum word_match *ret)
 {
@@ -158,6 +169,8 @@ static int take_rule_key(struct reading *r, const char *key, const json_t *value
     }
     if (strcmp(key, "because") == 0)
         return take_rule_text(r, value, key, &r->rule->because);
+    if (strcmp(key, "sandbox") == 0)
+        return take_sandbox(r, value);
     if (strcmp(key, "match") == 0 || strcmp(key, "not_match") == 0)
         return 0; /* when the pattern is known */
     return wrong_rule(r, "has an unknown key: ", key);
@@ -180,6 +193,8 @@ static int take_rule(struct reading *r, json_t *object)
     }
     if (verdicts != 1)
         return wrong_rule(r, "needs one of allow, ask and deny", "");
+    if (r->rule->sandbox && r->rule->verdict != NACRE_ALLOW)
+        return wrong_rule(r, "has a sandbox for what it does not allow", "");
     json_auto_t *essence = json_pack("{s:O}", verdict_names[r->rule->verdict],
                                      json_object_get(object, verdict_names[r->rule->verdict]));
     cleanup_free char *text = essence ? json_dumps(essence, 0) : NULL;

@@ -13,6 +13,7 @@ struct rule {
     struct word_pattern pattern;
     const char *text;    /* as it is written, on one line */
     const char *because; /* "" = it does not say */
+    const char *sandbox; /* the mode for what it allows; NULL = it does not say */
 };
 
 struct rules {

@@ -1,5 +1,7 @@
 #include "policy/ruling.h"
 
+#include <string.h>
+
 #include "base/defs.h"
 
 /* What is not certain is not allowed by any rule: a person looks at it, or nobody runs it. */
@@ -32,18 +34,26 @@ struct ruling rule_on_command(const struct rules *rules, const struct script_com
     if (maybe)
         return rule_on_doubt(rules, "whether a rule is about it is known only when it runs");
     if (allows)
-        return (struct ruling){.verdict = NACRE_ALLOW, .rule = allows};
+        return (struct ruling){.verdict = NACRE_ALLOW, .rule = allows, .sandbox = allows->sandbox};
     bool neutral = command->starts_others || is_of_shell(command);
     return (struct ruling){.verdict = neutral ? NACRE_ALLOW : rules->fallback};
+}
+
+/* The narrower of two modes. */
+static const char *narrower_mode(const char *one, const char *other)
+{
+    return !one || (other && strcmp(other, "read-only") == 0) ? other : one;
 }
 
 struct ruling rule_on_script(const struct rules *rules, const struct script *script,
                              size_t *ret_command)
 {
     struct ruling worst = {.verdict = NACRE_ALLOW};
+    const char *sandbox = NULL;
     *ret_command = script->count;
     for (size_t i = 0; i < script->count; i++) {
         struct ruling one = rule_on_command(rules, &script->commands[i]);
+        sandbox = narrower_mode(sandbox, one.sandbox);
         if (i > 0 && one.verdict <= worst.verdict)
             continue;
         worst = one;
@@ -56,5 +66,6 @@ struct ruling rule_on_script(const struct rules *rules, const struct script *scr
             *ret_command = script->count;
         }
     }
+    worst.sandbox = sandbox;
     return worst;
 }

@@ -7,6 +7,7 @@ struct ruling {
     nacre_verdict verdict;
     const struct rule *rule; /* NULL = it is the default, or a doubt */
     const char *doubt;       /* NULL = none; else no rule can allow it */
+    const char *sandbox;     /* the mode that it shall run in; NULL = no rule says */
 };
 
 /* Of one command. */

@@ -177,6 +177,7 @@ int policy_admit(nacre_session *s, const nacre_command *command, struct admissio
         return r;
     ret->judged = true;
     ret->verdict = d.ruling.verdict;
+    ret->sandbox = d.ruling.sandbox;
     policy_reason(&d, ret->reason, sizeof ret->reason);
     if (d.ruling.verdict == NACRE_ALLOW)
         return 0;

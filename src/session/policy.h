@@ -32,6 +32,7 @@ struct admission {
     bool judged; /* there are rules */
     nacre_verdict verdict;
     char reason[240];
+    const char *sandbox;          /* the mode that the rules want for it; NULL = none */
     nacre_error refusal;          /* if nobody says yes */
     struct open_question *asking; /* a person is asked; NULL = nobody is */
     bool answered;

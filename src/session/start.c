@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/op.h"
 #include "base/clock.h"
@@ -301,14 +302,28 @@ static int begin_starting(nacre_session *s, nacre_error *err)
                : 0;
 }
 
+/* A rule narrows what the session and the call say, and never widens it. */
+static void take_mode_of_rules(struct session_start_op *o)
+{
+    const char *wanted = o->admission.sandbox, *asked = o->command.sandbox;
+    bool asked_none = !asked || !*asked;
+    int64_t mode = session_setting(o->session, NACRE_SETTING_SANDBOX);
+    if (!wanted)
+        return;
+    if (strcmp(wanted, "read-only") == 0 || (asked_none && mode == NACRE_SANDBOX_OFF))
+        o->command.sandbox = wanted;
+}
+
 /* Before anything is done, also for a command that may run already under its name. A refusal is in
  * the log even if nothing has ever run here. */
 static int ask_the_rules(struct session_start_op *o, nacre_error *err)
 {
     nacre_error why = NACRE_ERROR_INIT;
     int r = policy_admit(o->session, &o->command, &o->admission, &why);
-    if (r >= 0)
+    if (r >= 0) {
+        take_mode_of_rules(o);
         return 0;
+    }
     if (o->session->audit && home_make_runs(o->session->home, NULL) >= 0)
         audit_denial(o->session->audit, &o->command, &o->admission, &why);
     if (err)

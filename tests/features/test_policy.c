@@ -145,3 +145,27 @@ TEST(the_log_has_the_verdicts)
     CHECK_STR(log, "\"verdict\":\"allow\"");
     free(log);
 }
+
+TEST(a_rule_says_what_the_sandbox_is)
+{
+    static const char modes[] = "[{\"allow\": [\"mkdir\", \"**\"], \"sandbox\": \"read-only\"}]";
+    nacre_session *session = open_with(modes, "allow");
+    nacre_command command = NACRE_COMMAND_INIT;
+    nacre_record record = NACRE_RECORD_INIT;
+
+    command.text = "mkdir made";
+    int r = nacre_run(session, &command, -1, &record, ERR);
+    if (r == NACRE_ESTART && strcmp(harness_error.stage, "sandbox") == 0) {
+        close_session(session);
+        SKIP("no sandbox can be made here");
+    }
+    CHECK_OK(r);
+    CHECK(record.exit_code != 0);
+    CHECK(access("made", F_OK) < 0);
+    nacre_record_done(&record);
+    CHECK_TEXT(run_line(session, "mkdi\"r\" made || touch made"), "");
+    CHECK(access("made", F_OK) < 0);
+    CHECK_TEXT(run_line(session, "touch made"), "");
+    CHECK(access("made", F_OK) == 0);
+    close_session(session);
+}

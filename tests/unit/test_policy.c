@@ -334,6 +334,8 @@ static const struct {
      "does not match what it does: rm x"},
     {"[{\"deny\": [\"git\", \"push\"], \"not_match\": \"git $x\"}]", "does not match what it does"},
     {"[{\"allow\": [\"bash\", \"**\"], \"match\": \"bash -i\"}]", "matches what it does not"},
+    {"[{\"deny\": [\"a\"], \"sandbox\": \"read-only\"}]", "a sandbox for what it does not allow"},
+    {"[{\"allow\": [\"a\"], \"sandbox\": \"off\"}]", "takes read-only or workspace-write"},
 };
 
 static void test_bad_rules_are_named(void **state)
@@ -362,6 +364,30 @@ static void test_examples_hold(void **state)
     assert_int_equal(good.count, 1);
     assert_string_equal(good.items[0].text,
                         "{\"deny\": [\"git\", \"push\", [\"-f\", \"--force\"]]}");
+}
+
+static void test_the_narrowest_sandbox_counts(void **state)
+{
+    static const char text[] =
+        "[{\"allow\": [\"a\"], \"sandbox\": \"workspace-write\"},"
+        " {\"allow\": [\"b\"], \"sandbox\": \"read-only\"}, {\"allow\": [\"c\"]}]";
+    static const struct {
+        const char *line, *mode;
+    } wanted[] = {
+        {"a", "workspace-write"},    {"a; b", "read-only"}, {"b | a", "read-only"},    {"c", NULL},
+        {"c; a", "workspace-write"}, {"d", NULL},           {"echo $(b)", "read-only"}};
+    struct rules modes cleanup_rules = {0};
+    nacre_error error = NACRE_ERROR_INIT;
+    (void)state;
+    assert_int_equal(rules_parse(text, "", &modes, &error), 0);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        struct script script cleanup_script = {0};
+        size_t which;
+        assert_int_equal(script_read(wanted[i].line, strlen(wanted[i].line), DIALECT_BASH, &script),
+                         0);
+        const char *mode = rule_on_script(&modes, &script, &which).sandbox;
+        assert_true(mode ? wanted[i].mode && strcmp(mode, wanted[i].mode) == 0 : !wanted[i].mode);
+    }
 }
 
 /* -- The reader ------------------------------------------------------------------------------- */
@@ -444,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_nasty_lines),
         cmocka_unit_test(test_bad_rules_are_named),
         cmocka_unit_test(test_examples_hold),
+        cmocka_unit_test(test_the_narrowest_sandbox_counts),
         cmocka_unit_test(test_sh_is_not_bash),
         cmocka_unit_test(test_long_and_deep_texts_are_in_doubt),
         cmocka_unit_test(test_doubts_name_their_line),

@@ -70,9 +70,12 @@ static size_t long_option(const struct wrapper *w, const char *option)
     const char *equals = strchr(option, '=');
     size_t size = equals ? (size_t)(equals - option) : strlen(option);
     for (const char *at = w->longs; *at; at = strchr(at, ',') + 1) {
-        bool valued = at[size] == '=';
-        if (strncmp(at, option, size) == 0 && (valued || at[size] == ','))
-            return valued && !equals ? 2 : 1;
+        if (strncmp(at, option, size) != 0 || memchr(option, ',', size))
+            continue;
+        if (at[size] == '=')
+            return equals ? 1 : 2;
+        if (at[size] == ',')
+            return 1;
     }
     return 0;
 }

@@ -41,8 +41,8 @@ static bool finish_word(struct script_reader *r, struct shell_word *w, size_t st
                         const char *from)
 {
     bool literal = w->kind == WORD_LITERAL;
-    const char *text = literal ? r->piece + start : from;
     size_t size = literal ? r->piece_size - start : (size_t)(r->at - from);
+    const char *text = !literal ? from : size > 0 ? r->piece + start : "";
     w->number = w->number && w->size > 0;
     w->size = size;
     w->text = arena_copy(&r->script->arena, text, size);

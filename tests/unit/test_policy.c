@@ -82,6 +82,7 @@ static const struct {
     {"$'ls' -l", ALLOW},
     {"\\git status", ALLOW},
     {"git 'status'", ALLOW},
+    {"\"\"", ASK},
 
     /* What a rule is about, wherever it stands and however it is written. */
     {"git push --force", DENY},
@@ -187,6 +188,7 @@ static const struct {
     {"GIT_SSH_COMMAND=./x git status", UNKNOWN},
     {"env LD_PRELOAD=./x.so ls", UNKNOWN},
     {"env -S 'rm -rf x'", UNKNOWN},
+    {"env --such-an-option-is-longer-than-all-that-there-are-together-of-them ls", UNKNOWN},
     {"env =1 rm x", UNKNOWN},
     {"env - rm x", UNKNOWN},
     {"HOME=/tmp/x git status", UNKNOWN},

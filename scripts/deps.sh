@@ -22,6 +22,7 @@ list_packages() {
 	test clang-format checks the formatting
 	test clang-tidy static analysis
 	test libcmocka-dev unit tests
+	test libvterm-dev a terminal that ours is compared with
 	test musl-tools a shell that is linked with another libc
 	test libseccomp-dev denies system calls, so that fallbacks are tested
 	test fish a shell whose completion is tested

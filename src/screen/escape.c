@@ -22,6 +22,7 @@ enum action {
     TEXT,  /* ends the sequence before this byte */
     TAKE,  /* goes on */
     END,   /* ends the sequence with this byte */
+    CUT,   /* the same, and nothing comes of it */
     BEGIN, /* begins a new one */
     OPEN,  /* the byte after ESC says which kind it is */
     NAME,  /* a short form with an intermediate */
@@ -34,11 +35,11 @@ enum action {
 static const uint8_t actions[STATES][KINDS] = {
     /*           CONTROL NEWLINE BELL CANCEL ESCAPE INTERM. PARAM. FINAL DELETE HIGH */
     [GROUND] = {TEXT, TEXT, TEXT, TEXT, BEGIN, TEXT, TEXT, TEXT, TEXT, TEXT},
-    [BEGUN] = {OBEY, TEXT, OBEY, END, BEGIN, NAME, END, OPEN, TAKE, TEXT},
-    [SHORT] = {OBEY, TEXT, OBEY, END, BEGIN, TAKE, END, END, TAKE, TEXT},
-    [CSI] = {OBEY, TEXT, OBEY, END, BEGIN, MARK, COUNT, FINISH, TAKE, TEXT},
-    [OSC] = {TAKE, TEXT, END, END, BEGIN, TAKE, TAKE, TAKE, TAKE, TAKE},
-    [STRING] = {TAKE, TEXT, TAKE, END, BEGIN, TAKE, TAKE, TAKE, TAKE, TAKE},
+    [BEGUN] = {OBEY, TEXT, OBEY, CUT, BEGIN, NAME, END, OPEN, TAKE, TEXT},
+    [SHORT] = {OBEY, TEXT, OBEY, CUT, BEGIN, TAKE, END, END, TAKE, TEXT},
+    [CSI] = {OBEY, TEXT, OBEY, CUT, BEGIN, MARK, COUNT, FINISH, TAKE, TEXT},
+    [OSC] = {TAKE, TEXT, END, CUT, BEGIN, TAKE, TAKE, TAKE, TAKE, TAKE},
+    [STRING] = {TAKE, TEXT, TAKE, CUT, BEGIN, TAKE, TAKE, TAKE, TAKE, TAKE},
 };
 
 static const uint8_t byte_kinds[256] = {
@@ -78,20 +79,85 @@ static enum state opened_by(uint8_t byte)
     }
 }
 
+static void next_number(struct escape *e, bool joined)
+{
+    if (e->last < ESCAPE_NUMBERS)
+        e->last++;
+    if (e->last == ESCAPE_NUMBERS)
+        return;
+    e->numbers[e->last] = 0;
+    e->joined |= (uint32_t)joined << e->last;
+}
+
 static void count_parameter(struct escape *e, uint8_t byte)
 {
-    if (byte == ';')
-        e->later = true;
-    else if (byte > '9')
-        e->strange = true;
-    else if (!e->later)
-        e->number = MIN(e->number * 10 + (byte - '0'), (uint32_t)ESCAPE_NUMBER_MAX);
+    if (byte == ';' || byte == ':') {
+        next_number(e, byte == ':');
+    } else if (byte > '9') {
+        e->mark = (char)byte;
+    } else if (e->last < ESCAPE_NUMBERS) {
+        uint32_t *number = &e->numbers[e->last];
+        *number = MIN(*number * 10 + (byte - '0'), (uint32_t)ESCAPE_NUMBER_MAX);
+    }
+}
+
+static bool in_string(const struct escape *e)
+{
+    return e->state == OSC || e->state == STRING;
+}
+
+static enum escape_answer begin(struct escape *e)
+{
+    enum escape_answer answer = in_string(e) ? ESCAPE_STRING : ESCAPE_TAKEN;
+    e->state = BEGUN;
+    e->size = 1;
+    e->mark = e->between = 0;
+    e->last = 0;
+    e->joined = 0;
+    e->numbers[0] = 0;
+    return answer;
+}
+
+static enum escape_answer open_kind(struct escape *e, uint8_t byte)
+{
+    e->state = opened_by(byte);
+    e->command = (char)byte;
+    if (e->state == GROUND)
+        return ESCAPE_SHORT;
+    e->text_size = 0;
+    return ESCAPE_TAKEN;
+}
+
+static enum escape_answer end(struct escape *e, uint8_t byte)
+{
+    enum escape_answer answer = in_string(e) ? ESCAPE_STRING : ESCAPE_SHORT;
+    e->state = GROUND;
+    e->command = (char)byte;
+    return answer;
+}
+
+/* What the final byte of a CSI makes of it. */
+static enum escape_answer finish(struct escape *e, uint8_t byte)
+{
+    e->state = GROUND;
+    e->command = (char)byte;
+    if (e->mark || e->between || (e->joined && byte != 'm'))
+        return ESCAPE_PRIVATE;
+    return ESCAPE_COMMAND;
+}
+
+static void take(struct escape *e, uint8_t byte)
+{
+    if (e->state == OSC && e->text_size < ESCAPE_TEXT_MAX)
+        e->text[e->text_size++] = (char)byte;
+    else if (e->state == SHORT)
+        e->between = (char)byte;
 }
 
 /* A string that is too long does not end inside a character. */
 static bool too_long(const struct escape *e, uint8_t byte)
 {
-    if (e->state == OSC || e->state == STRING)
+    if (in_string(e))
         return e->size >= ESCAPE_STRING_MAX && (byte & 0xc0) != 0x80;
     return e->size >= ESCAPE_MAX;
 }
@@ -105,28 +171,28 @@ static enum escape_answer act(struct escape *e, enum action action, uint8_t byte
     case OBEY:
         return ESCAPE_CONTROL;
     case BEGIN:
-        *e = (struct escape){.state = BEGUN, .size = 1};
-        break;
+        return begin(e);
     case OPEN:
-        e->state = opened_by(byte);
-        break;
+        return open_kind(e, byte);
     case NAME:
         e->state = SHORT;
+        e->between = (char)byte;
         break;
     case COUNT:
         count_parameter(e, byte);
         break;
     case MARK:
-        e->strange = true;
+        e->between = (char)byte;
+        break;
+    case CUT:
+        e->state = GROUND;
         break;
     case END:
-        e->state = GROUND;
-        break;
+        return end(e, byte);
     case FINISH:
-        e->state = GROUND;
-        e->command = (char)byte;
-        return e->strange ? ESCAPE_TAKEN : ESCAPE_COMMAND;
+        return finish(e, byte);
     case TAKE:
+        take(e, byte);
         break;
     }
     return ESCAPE_TAKEN;

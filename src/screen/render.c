@@ -242,7 +242,7 @@ static int move_cursor(struct render *r, char command, uint32_t n)
 /* What is not here has no effect. */
 static int obey_escape(struct render *r)
 {
-    uint32_t given = r->escape.number, n = MAX(given, 1u);
+    uint32_t given = escape_number(&r->escape, 0), n = MAX(given, 1u);
     switch (r->escape.command) {
     case 'A':
     case 'B':

@@ -1,13 +1,11 @@
 #include "screen/row.h"
 
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/defs.h"
 #include "text/utf8.h"
 
-#define CELL_REST UINT32_MAX
-#define TAB       8
+#define TAB 8
 
 static const struct cell blank_cell = {.point = ' '};
 
@@ -93,20 +91,9 @@ static uint64_t columns_after(uint64_t column, const char *s, size_t size)
     return column;
 }
 
-static size_t cell_write(const struct cell *cell, char *to)
-{
-    if (cell->point == CELL_REST)
-        return 0;
-    size_t n = (size_t)utf8proc_encode_char((utf8proc_int32_t)cell->point, (utf8proc_uint8_t *)to);
-    for (int i = 0; i < ROW_MARKS && cell->marks[i] != 0; i++)
-        n += (size_t)utf8proc_encode_char((utf8proc_int32_t)cell->marks[i],
-                                          (utf8proc_uint8_t *)to + n);
-    return n;
-}
-
 static uint64_t bytes_between(const struct row *row, size_t from, size_t to)
 {
-    char bytes[4 * (1 + ROW_MARKS)];
+    char bytes[CELL_BYTES];
     uint64_t sum = 0;
     if (row->kind != ROW_CELLS)
         return to - from;
@@ -248,12 +235,7 @@ static void put_mark(struct row *row, uint64_t column, uint32_t point)
     size_t unit = unit_at(row, column - 1);
     while (unit > 0 && is_inside_character(row, unit))
         unit--;
-    for (int i = 0; i < ROW_MARKS; i++) {
-        if (row->cells[unit].marks[i] == 0) {
-            row->cells[unit].marks[i] = point;
-            return;
-        }
-    }
+    cell_add_mark(&row->cells[unit], point);
 }
 
 /* Draws over what is there; a part of it may lie behind the end. */
@@ -478,7 +460,7 @@ static int show_cells(const struct row *row, struct buf *scratch, struct row_vie
 {
     scratch->len = 0;
     for (size_t i = 0; i < row->len; i++) {
-        char bytes[4 * (1 + ROW_MARKS)];
+        char bytes[CELL_BYTES];
         if (i == row->head)
             ret->head = scratch->len;
         int r = buf_append(scratch, bytes, cell_write(&row->cells[i], bytes));

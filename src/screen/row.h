@@ -13,15 +13,10 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "screen/cell.h"
 
 #define ROW_END       UINT64_MAX /* the column after the last one, not counted yet */
-#define ROW_MARKS     3          /* combining marks that a cell holds */
 #define ROW_CELLS_MAX 4096       /* of a row in which somebody has moved */
-
-struct cell {
-    uint32_t point; /* CELL_REST in all but the first column of a tab or a wide character */
-    uint32_t marks[ROW_MARKS];
-};
 
 enum row_kind { ROW_TEXT, ROW_PLAIN, ROW_CELLS };
 

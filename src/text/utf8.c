@@ -3,7 +3,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <utf8proc.h>
 
 /* What a first byte promises: the length, and the range of the second byte, which alone tells
  * overlong forms, surrogates and points beyond U+10FFFF apart. No length: it is no first byte. */
@@ -47,47 +46,14 @@ size_t utf8_next(const char *s, size_t size, uint32_t *ret_point)
     return lead->length;
 }
 
-unsigned utf8_width(uint32_t point)
+size_t utf8_write(uint32_t point, char *to)
 {
-    /* Nothing before the combining marks of U+0300 is wide or combines. */
-    if (point < 0x300 || point == UTF8_INVALID)
-        return 1;
-    return (unsigned)utf8proc_charwidth((utf8proc_int32_t)point);
-}
-
-/* Signs without anything to see: joiners, fillers, a cell of Braille without dots, a note without a
- * head, the place of an object that is not there. */
-static bool is_blank_sign(uint32_t point)
-{
-    return point == 0x2800 || point == 0x2d7f || point == 0xfffc || point == 0x1107f ||
-           point == 0x16fe4 || point == 0x1d159;
-}
-
-/* What is set aside to be invisible, or to be no character, though nothing stands there. */
-static bool is_set_aside(uint32_t point)
-{
-    return point == 0x2065 || (point >= 0xfff0 && point <= 0xfff8) ||
-           (point >= 0xe0000 && point <= 0xe0fff) || (point >= 0xfdd0 && point <= 0xfdef) ||
-           (point & 0xfffe) == 0xfffe;
-}
-
-bool utf8_is_invisible(uint32_t point)
-{
-    if (point < 0x7f)
-        return point <= ' ';
-    if (point == UTF8_INVALID)
-        return false;
-    const utf8proc_property_t *property = utf8proc_get_property((utf8proc_int32_t)point);
-    switch (property->category) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-        return true;
-    default:
-        return property->ignorable || is_blank_sign(point) || is_set_aside(point);
-    }
+    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    size_t n = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--, point >>= 6)
+        to[i] = (char)(0x80 | (point & 0x3f));
+    to[0] = (char)(first[n == 1 ? 0 : n] | point);
+    return n;
 }
 
 bool utf8_reorders(uint32_t point)

@@ -20,6 +20,9 @@
  */
 size_t utf8_next(const char *s, size_t size, uint32_t *ret_point);
 
+/* Writes a point as a character; returns its length, 1 to 4. */
+size_t utf8_write(uint32_t point, char *to);
+
 /* The columns of a character on a terminal: 0 (it combines with the one before), 1 or 2. What is
  * UTF8_INVALID has 1, as its replacement has. */
 unsigned utf8_width(uint32_t point);

@@ -106,7 +106,7 @@ static void controls_inside_are_obeyed(void **state)
     assert_int_equal(escape_feed(&e, '\r'), ESCAPE_CONTROL);
     assert_int_equal(escape_feed(&e, '2'), ESCAPE_TAKEN);
     assert_int_equal(escape_feed(&e, 'K'), ESCAPE_COMMAND);
-    assert_int_equal(e.number, 2);
+    assert_int_equal(escape_number(&e, 0), 2);
 }
 
 static void there_is_a_ceiling(void **state)
@@ -130,12 +130,13 @@ static void check_command(const char *text, char command, uint32_t number)
     struct escape e = {0};
     size_t last = strlen(text) - 1;
     for (size_t i = 0; i < last; i++)
-        assert_int_equal(escape_feed(&e, (uint8_t)text[i]), ESCAPE_TAKEN);
-    assert_int_equal(escape_feed(&e, (uint8_t)text[last]), command ? ESCAPE_COMMAND : ESCAPE_TAKEN);
+        escape_feed(&e, (uint8_t)text[i]);
+    assert_int_equal(escape_feed(&e, (uint8_t)text[last]),
+                     command ? ESCAPE_COMMAND : ESCAPE_PRIVATE);
     assert_false(escape_inside(&e));
     if (command) {
         assert_int_equal(e.command, command);
-        assert_int_equal(e.number, number);
+        assert_int_equal(escape_number(&e, 0), number);
     }
 }
 
@@ -151,6 +152,54 @@ static void commands_have_a_number(void **state)
     check_command("\x1b[1:2K", 0, 0);
     check_command("\x1b[1 K", 0, 0);
     check_command("\x1b]0;\x1b[7D", 'D', 7);
+}
+
+static void what_programs_say_is_told(void **state)
+{
+    (void)state;
+    struct escape e;
+    TAKEN("\x1b[38;2;1;22;333m");
+    assert_int_equal(escape_count(&e), 5);
+    assert_int_equal(escape_number(&e, 4), 333);
+    assert_int_equal(escape_number(&e, 5), 0);
+    TAKEN("\x1b[4:3;7m");
+    assert_int_equal(escape_count(&e), 3);
+    assert_int_equal(e.joined, 1 << 1);
+    TAKEN("\x1b[?1049h");
+    assert_int_equal(e.mark, '?');
+    assert_int_equal(escape_number(&e, 0), 1049);
+    TAKEN("\x1b[?2026$p");
+    assert_int_equal(e.between, '$');
+    TAKEN("\x1b(0");
+    assert_int_equal(e.between, '(');
+    assert_int_equal(e.command, '0');
+    TAKEN("\x1b]11;?\x1b\\");
+    assert_int_equal(e.text_size, 4);
+    assert_memory_equal(e.text, "11;?", 4);
+    TAKEN("\x1b]a longer text than is kept of one\a");
+    assert_int_equal(e.text_size, ESCAPE_TEXT_MAX);
+}
+
+/* A string ends at ESC, which begins another sequence, or at BEL; and is not one if it was cut. */
+static void answers_say_what_ended(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum escape_answer last;
+    } rows[] = {
+        {"\x1b[1m", ESCAPE_COMMAND},   {"\x1b[1:2m", ESCAPE_COMMAND}, {"\x1b[1:2A", ESCAPE_PRIVATE},
+        {"\x1b[>c", ESCAPE_PRIVATE},   {"\x1b" "7", ESCAPE_SHORT},    {"\x1bM", ESCAPE_SHORT},
+        {"\x1b(0", ESCAPE_SHORT},      {"\x1b]0;a\a", ESCAPE_STRING}, {"\x1b]0;a\x1b", ESCAPE_STRING},
+        {"\x1bPa\x1b", ESCAPE_STRING}, {"\x1b]0;a\x18", ESCAPE_TAKEN}, {"\x1b[1\x18", ESCAPE_TAKEN},
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct escape e = {0};
+        enum escape_answer answer = ESCAPE_TEXT;
+        for (const char *c = rows[i].text; *c; c++)
+            answer = escape_feed(&e, (uint8_t)*c);
+        assert_int_equal(answer, rows[i].last);
+    }
 }
 
 /* The short way takes just what the long one takes, and nothing that is a command. */
@@ -185,6 +234,8 @@ int main(void)
         cmocka_unit_test(only_osc_ends_at_a_bell), cmocka_unit_test(nothing_goes_over_a_newline),
         cmocka_unit_test(it_can_be_cut_off),       cmocka_unit_test(controls_inside_are_obeyed),
         cmocka_unit_test(there_is_a_ceiling),      cmocka_unit_test(commands_have_a_number),
+        cmocka_unit_test(what_programs_say_is_told),
+        cmocka_unit_test(answers_say_what_ended),
         cmocka_unit_test(colours_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

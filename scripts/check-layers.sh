@@ -137,10 +137,10 @@ row_says() {
 
 check_products() {
     local ok=0
-    row_says '`nacre-keeper`' "$(built_from 'libcommon.*|nacre-keeper.p')" || ok=1
+    row_says '`nacre-keeper`' "$(built_from 'libcommon.*|libterminal.*|nacre-keeper.p')" || ok=1
     row_says '`nacre-fence`' "$(built_from 'libcommon.*|nacre-fence.p')" || ok=1
     row_says '`nacre-gate`' "$(built_from 'libcommon.*|nacre-gate.p')" || ok=1
-    row_says '`libnacre.so`, `libnacre.a`' "$(built_from 'libcommon.*|libnacre.*')" || ok=1
+    row_says '`libnacre.so`, `libnacre.a`' "$(built_from 'libcommon.*|libterminal.*|libnacre.*')" || ok=1
     row_says '`nacre`' "\`libnacre.a\`, $(built_from nacre.p)" || ok=1
     return $ok
 }

@@ -124,6 +124,10 @@ typedef struct nacre_backend_ops {
      * how many shells could not be. With forked != 0, in a forked child, only memory is freed, and
      * there is no operation. Optional. */
     int (*close)(void *self, int forked, nacre_op **ret_op, nacre_error *reterr);
+
+    /* See nacre_resize(). No result. Optional: then its commands get no terminals. */
+    int (*resize)(void *self, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
+                  nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {

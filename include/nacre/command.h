@@ -89,15 +89,18 @@ typedef struct nacre_command {
                             they say */
 
     nacre_limits limits;
+
+    int tty;     /* 1 = a terminal in place of pipes: one stream, which is stdout, and an input that
+                    stays open for nacre_input(). input must be NACRE_STDIN_NULL or
+                    NACRE_STDIN_PIPE then, and is the latter */
+    int columns; /* of the terminal: 20 to 500; 0 = 120 */
+    int rows;    /* 5 to 200; 0 = 40 */
 } nacre_command;
 
 #define NACRE_COMMAND_INIT                                                                         \
     {                                                                                              \
         sizeof(nacre_command), NULL, NULL, NULL, NULL, NULL, NACRE_STDIN_NULL, NULL, 0, -1, 0, -1, \
-            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0, NULL,                                      \
-        {                                                                                          \
-            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
-        }                                                                                          \
+            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0, NULL, {0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0    \
     }
 
 NACRE_END_DECLS

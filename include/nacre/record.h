@@ -188,17 +188,28 @@ typedef struct nacre_record {
     nacre_denial *denials;
 
     nacre_limits_report limits;
+
+    int columns; /* of its terminal, as it is now; 0 = it has pipes */
+    int rows;
 } nacre_record;
 
-#define NACRE_RECORD_INIT                                                                          \
-    {                                                                                              \
-        sizeof(nacre_record), {{0}}, {{0}}, NACRE_RUNNING, NACRE_TREE_ALIVE, NACRE_TIER_CGROUP,    \
-            NACRE_REASON_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0,    \
-            {0}, 0, 0, 0, 0, NACRE_LIFE_SESSION, 0, NACRE_STDIN_NULL, 0, {{0, {0}, {0}}}, NULL,    \
-            NULL, NULL, NULL, 0, NULL, 0, NULL,                                                    \
-        {                                                                                          \
-            {0, 0, 0, 0, 0, 0, 0, 0}, {NACRE_HELD_NOT}, NACRE_LIMIT_NONE, 0, 0, {0}, 0, 0, 0, 0, 0 \
-        }                                                                                          \
+#define NACRE_RECORD_INIT                                                                       \
+    {                                                                                           \
+        sizeof(nacre_record), {{0}}, {{0}}, NACRE_RUNNING, NACRE_TREE_ALIVE, NACRE_TIER_CGROUP, \
+            NACRE_REASON_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, 0, 0, \
+            {0}, 0, 0, 0, 0, NACRE_LIFE_SESSION, 0, NACRE_STDIN_NULL, 0, {{0, {0}, {0}}}, NULL, \
+            NULL, NULL, NULL, 0, NULL, 0, NULL, {{0, 0, 0, 0, 0, 0, 0, 0},                      \
+                                                 {NACRE_HELD_NOT},                              \
+                                                 NACRE_LIMIT_NONE,                              \
+                                                 0,                                             \
+                                                 0,                                             \
+                                                 {0},                                           \
+                                                 0,                                             \
+                                                 0,                                             \
+                                                 0,                                             \
+                                                 0,                                             \
+                                                 0},                                            \
+            0, 0                                                                                \
     }
 
 /* Frees what the record owns and makes it empty. NULL is ignored. */

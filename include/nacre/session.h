@@ -252,6 +252,11 @@ NACRE_API int nacre_kill(nacre_session *session, const nacre_id *id,
 NACRE_API int nacre_signal(nacre_session *session, const nacre_id *id, int signal,
                            nacre_error *reterr);
 
+/* Gives the terminal of a shell another size; its programs hear of it. NACRE_EUNSUPPORTED if it has
+ * none, NACRE_ECLOSED if it has ended. */
+NACRE_API int nacre_resize(nacre_session *session, const nacre_id *id, int columns, int rows,
+                           nacre_error *reterr);
+
 /* Lets go of a shell: kills it if it is alive. The record and the log stay. Idempotent. */
 NACRE_API int nacre_release(nacre_session *session, const nacre_id *id, nacre_error *reterr);
 
@@ -259,9 +264,10 @@ NACRE_API int nacre_release(nacre_session *session, const nacre_id *id, nacre_er
 NACRE_API int nacre_remove(nacre_session *session, const nacre_id *id, nacre_error *reterr);
 
 /*
- * Writes to the stdin of a shell started with NACRE_STDIN_PIPE, waiting up to timeout_ms (< 0 =
- * no limit) for room. Returns the bytes the command's pipe took, which may be fewer at a
- * timeout. With eof the pipe is closed afterwards. NACRE_ECLOSED if it takes no input.
+ * Writes to the stdin of a shell started with NACRE_STDIN_PIPE or a terminal, waiting up to
+ * timeout_ms (< 0 = no limit) for room. Returns the bytes the command's pipe took, which may be
+ * fewer at a timeout. With eof the pipe is closed afterwards; on a terminal the character is typed
+ * that ends its input, and it stays open. NACRE_ECLOSED if it takes no input.
  */
 NACRE_API int64_t nacre_input(nacre_session *session, const nacre_id *id, const void *data,
                               size_t size, int eof, int64_t timeout_ms, nacre_error *reterr);

@@ -101,6 +101,39 @@ NACRE_API int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_
                               const nacre_view_options *options, char **ret_text, int *ret_new,
                               nacre_error *reterr);
 
+#define NACRE_SCREEN_MARKED 8
+
+/* What is on the screen of a shell. Rows and columns count from 1. Start from NACRE_SCREEN_INIT;
+ * release with nacre_screen_done(). */
+typedef struct nacre_screen {
+    size_t size; /* sizeof(nacre_screen), set by NACRE_SCREEN_INIT */
+    char *text;  /* the rows up to the last that has something, each with a newline, without blanks
+                    at their ends; NUL-terminated, valid UTF-8 */
+    int columns; /* of the terminal, */
+    int rows;
+    int terminal; /* 0 = it has none: this is what a terminal of 120 x 40 would show */
+    int row;      /* where the cursor is */
+    int column;
+    int shown;       /* 1 = the cursor is to be seen */
+    int alternate;   /* 1 = the screen of programs that fill it, such as editors */
+    int cursor_keys; /* 1 = cursor keys are to be sent in their other form, ESC O A for ESC [ A */
+    int paste;       /* 1 = what is pasted is to be sent in brackets */
+    int marked[NACRE_SCREEN_MARKED]; /* rows that stand out; ends at the first 0 */
+    int partial; /* 1 = output before this was dropped: rows not drawn since then may be missing */
+} nacre_screen;
+
+#define NACRE_SCREEN_INIT                                             \
+    {                                                                 \
+        sizeof(nacre_screen), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0 \
+    }
+
+/* Draws what it printed so far again, whether it runs or not. */
+NACRE_API int nacre_get_screen(nacre_session *session, const nacre_id *id, nacre_screen *ret_screen,
+                               nacre_error *reterr);
+
+/* Frees what it owns and makes it empty. NULL is ignored. */
+NACRE_API void nacre_screen_done(nacre_screen *screen);
+
 NACRE_END_DECLS
 
 #endif

@@ -9,9 +9,11 @@
 #include "cli/verbs.h"
 #include "console/out.h"
 #include "console/shells.h"
+#include "console/size_args.h"
 
 struct input_options {
     bool eof;
+    const char *resize;
 };
 
 static int send_input(nacre_session *session, const nacre_id *id, const char *data, size_t size,
@@ -44,13 +46,22 @@ static int send_stdin(nacre_session *session, const nacre_id *id, bool eof)
 static int input(const void *options, char **words, size_t count)
 {
     const struct input_options *o = options;
-    if (count == 1 && !o->eof)
-        return usage_error("input: give a TEXT, - for stdin, or --eof");
-    nacre_session *session cleanup_session = NULL;
-    nacre_id id;
-    int status = open_shells(words, 1, &session, &id);
+    int columns, rows;
+    if (count == 1 && !o->eof && !o->resize)
+        return usage_error("input: give a TEXT, - for stdin, --eof, or --resize");
+    int status = parse_size("input", o->resize, &columns, &rows);
     if (status != STATUS_OK)
         return status;
+    nacre_session *session cleanup_session = NULL;
+    nacre_id id;
+    status = open_shells(words, 1, &session, &id);
+    if (status != STATUS_OK)
+        return status;
+    nacre_error error = NACRE_ERROR_INIT;
+    if (o->resize && nacre_resize(session, &id, columns, rows, &error) < 0)
+        return library_failure(&error);
+    if (count == 1 && !o->eof)
+        return STATUS_OK;
     const char *text = count > 1 ? words[1] : "";
     if (strcmp(text, "-") == 0)
         return send_stdin(session, &id, o->eof);
@@ -60,7 +71,7 @@ static int input(const void *options, char **words, size_t count)
 const struct verb verb_input = {
     .name = "input",
     .words = "ID TEXT|-",
-    .summary = "write to a shell that was started with --keep-stdin",
+    .summary = "write to a shell that was started with --keep-stdin or --tty",
     .details =
         "TEXT goes to the command's stdin as it is; no newline is added. - passes our stdin on.\n"
         "TEXT may be left out with --eof, and needs -- before it if it begins with a dash.\n"
@@ -69,7 +80,9 @@ const struct verb verb_input = {
         "  nacre input 1a2b3c4d $'yes\\n'\n"
         "  nacre input 1a2b3c4d - --eof <answers.txt\n",
     .options = {{"eof", NULL, "close its input afterwards", OPTION_FLAG, false,
-                 offsetof(struct input_options, eof)}},
+                 offsetof(struct input_options, eof)},
+                {"resize", "CxR", "first give its terminal another size", OPTION_TEXT, false,
+                 offsetof(struct input_options, resize)}},
     .options_size = sizeof(struct input_options),
     .min_words = 1,
     .max_words = 2,

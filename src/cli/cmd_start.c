@@ -10,6 +10,7 @@
 #include "console/fence_args.h"
 #include "console/out.h"
 #include "console/shells.h"
+#include "console/size_args.h"
 
 struct start_options {
     const char *name;
@@ -21,6 +22,8 @@ struct start_options {
     const char **limits;
     struct fence_args fence;
     bool keep_stdin;
+    bool tty;
+    const char *size;
 };
 
 static int start_shell(const void *options, char **words, size_t count)
@@ -34,6 +37,8 @@ static int start_shell(const void *options, char **words, size_t count)
     nacre_command command = NACRE_COMMAND_INIT;
     command.shell = o->shell;
     if ((status = take_words("start", words, count, &command)) != STATUS_OK)
+        return status;
+    if ((status = parse_size("start", o->size, &command.columns, &command.rows)) != STATUS_OK)
         return status;
     nacre_settings *settings cleanup_settings = NULL;
     nacre_session *session cleanup_session = NULL;
@@ -52,6 +57,7 @@ static int start_shell(const void *options, char **words, size_t count)
     command.replace = o->replace;
     command.lifetime = NACRE_LIFE_KEEP;
     command.background = 1;
+    command.tty = o->tty || o->size;
     command.input = o->keep_stdin ? NACRE_STDIN_PIPE : NACRE_STDIN_NULL;
 
     nacre_id id;
@@ -103,7 +109,11 @@ const struct verb verb_start = {
                 FENCE_OPTIONS(start_options),
                 {"keep-stdin", NULL,
                  "keep its input open for \"nacre input\"; else it reads nothing", OPTION_FLAG,
-                 false, offsetof(struct start_options, keep_stdin)}},
+                 false, offsetof(struct start_options, keep_stdin)},
+                {"tty", NULL, "give it a terminal, of 120x40; see \"nacre screen\"", OPTION_FLAG,
+                 false, offsetof(struct start_options, tty)},
+                {"size", "CxR", "likewise, with so many columns and rows", OPTION_TEXT, false,
+                 offsetof(struct start_options, size)}},
     .options_size = sizeof(struct start_options),
     .min_words = 1,
     .max_words = SIZE_MAX,

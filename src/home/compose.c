@@ -18,6 +18,7 @@
 #include "config/limits.h"
 #include "run/log.h"
 #include "run/spec.h"
+#include "screen/terminal.h"
 #include "sys/cgroup.h"
 #include "sys/controller.h"
 #include "sys/fd.h"
@@ -34,6 +35,12 @@
 
 #define SPEC_MAX    ((size_t)512 * 1024 * 1024)
 #define TIMEOUT_MAX (INT64_C(1000) * 60 * 60 * 24 * 365)
+
+/* 0 = the usual one. */
+static bool in_bounds(int given, unsigned least, unsigned most)
+{
+    return given == 0 || (given > 0 && (unsigned)given >= least && (unsigned)given <= most);
+}
 
 int compose_check(const nacre_command *command, nacre_error *err)
 {
@@ -56,6 +63,14 @@ int compose_check(const nacre_command *command, nacre_error *err)
         return err_set(err, NACRE_EINVAL, "the kind of stdin is unknown");
     if (command->input == NACRE_STDIN_BYTES && !command->input_data && command->input_size)
         return err_set(err, NACRE_EINVAL, "input_data is missing");
+    if (command->tty && command->input != NACRE_STDIN_NULL && command->input != NACRE_STDIN_PIPE)
+        return err_set(err, NACRE_EINVAL,
+                       "a terminal is typed on: a command with tty takes no other stdin");
+    if (!in_bounds(command->columns, TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX) ||
+        !in_bounds(command->rows, TERMINAL_ROWS_MIN, TERMINAL_ROWS_MAX))
+        return err_set(err, NACRE_EINVAL, "a terminal has %u to %u columns and %u to %u rows",
+                       TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX, TERMINAL_ROWS_MIN,
+                       TERMINAL_ROWS_MAX);
     for (const char *const *entry = command->env; entry && *entry; entry++)
         if (!**entry || **entry == '=')
             return err_set(err, NACRE_EINVAL, "an environment entry has no name: \"%.80s\"",
@@ -327,7 +342,11 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.grace_ms = command->grace_ms >= 0 ? command->grace_ms : c->grace_ms;
     head.quota = command->quota ? command->quota : c->quota;
     head.lifetime = command->lifetime;
-    head.input = command->input;
+    head.input = command->tty ? NACRE_STDIN_PIPE : command->input;
+    if (command->tty) {
+        head.columns = (uint16_t)(command->columns ? (unsigned)command->columns : TERMINAL_COLUMNS);
+        head.rows = (uint16_t)(command->rows ? (unsigned)command->rows : TERMINAL_ROWS);
+    }
     head.background = command->background != 0;
     head.fleeting = c->fleeting && command->lifetime == NACRE_LIFE_SESSION;
     head.owner_pid = c->owner.pid;
@@ -350,8 +369,8 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.env = (uint32_t)out->len;
     if (l.error == 0)
         l.error = c->elsewhere ? environment_own(command->env, out, &head.envc)
-                               : environment_build(id, cwd, c->fenced, command->env, c->secrets,
-                                                   out, &head.envc);
+                               : environment_build(id, cwd, command->tty != 0, c->fenced,
+                                                   command->env, c->secrets, out, &head.envc);
     if (l.error == 0)
         put(&l, "");
     if (l.error < 0)
@@ -377,14 +396,16 @@ static const char *const quiet[] = {
     "GIT_SEQUENCE_EDITOR=false",
     "GCM_INTERACTIVE=never",
     "DEBIAN_FRONTEND=noninteractive",
-    "TERM=dumb",
-    "NO_COLOR=1",
     "EDITOR=false",
     "VISUAL=false",
     "PYTHONUNBUFFERED=1",
     "GFORTRAN_UNBUFFERED_PRECONNECTED=1",
     NULL,
 };
+
+/* What programs are to think of their terminal, without one and with one. */
+static const char *const of_pipes[] = {"TERM=dumb", "NO_COLOR=1", NULL};
+static const char *const of_terminal[] = {"TERM=xterm-256color", NULL};
 
 /* Ours; never inherited. */
 static const char *const reserved[] = {"NACRE_ID", "NACRE_COMMAND", "NACRE_COMMAND_FD", "NACRE_RUN",
@@ -496,13 +517,20 @@ static const struct override *overrides_find(const struct overrides *o, const ch
     return o->count ? bsearch(name, o->items, o->count, sizeof *o->items, by_name_alone) : NULL;
 }
 
-static int add_quiet(const struct overrides *o, struct buf *out, uint32_t *count)
+static int add_list(const struct overrides *o, const char *const *list, struct buf *out,
+                    uint32_t *count)
 {
     int r = 0;
-    for (const char *const *entry = quiet; r == 0 && *entry; entry++)
+    for (const char *const *entry = list; r == 0 && *entry; entry++)
         if (!overrides_find(o, *entry))
             r = add_variable(out, count, *entry);
     return r;
+}
+
+static int add_quiet(const struct overrides *o, bool terminal, struct buf *out, uint32_t *count)
+{
+    int r = add_list(o, quiet, out, count);
+    return r < 0 ? r : add_list(o, terminal ? of_terminal : of_pipes, out, count);
 }
 
 /* In the order of the call. */
@@ -517,14 +545,14 @@ static int add_extra(const struct overrides *o, const char *const *extra, struct
     return r;
 }
 
-static int add_ours(const nacre_id *id, const char *cwd, const struct overrides *o, struct buf *out,
-                    uint32_t *count)
+static int add_ours(const nacre_id *id, const char *cwd, bool terminal, const struct overrides *o,
+                    struct buf *out, uint32_t *count)
 {
     char mark[64];
     snprintf(mark, sizeof mark, "NACRE_ID=%s", nacre_id_format(id).s);
     int r = add_variable(out, count, mark);
     if (r == 0)
-        r = add_quiet(o, out, count);
+        r = add_quiet(o, terminal, out, count);
     if (r == 0 && !overrides_find(o, "PWD")) {
         r = buf_str(out, "PWD=");
         if (r == 0)
@@ -544,7 +572,7 @@ static int add_fenced(const struct overrides *o, const char *const *fenced, stru
     return r;
 }
 
-int environment_build(const nacre_id *id, const char *cwd, const char *const *fenced,
+int environment_build(const nacre_id *id, const char *cwd, bool terminal, const char *const *fenced,
                       const char *const *extra, const struct secret_rules *rules, struct buf *out,
                       uint32_t *ret_count)
 {
@@ -553,11 +581,12 @@ int environment_build(const nacre_id *id, const char *cwd, const char *const *fe
     int r = overrides_make(extra, &o);
     for (char **entry = environ; r == 0 && entry && *entry; entry++)
         if (strchr(*entry, '=') && !overrides_find(&o, *entry) && !find_variable(quiet, *entry) &&
-            !find_variable(reserved, *entry) && !find_variable(fenced, *entry) &&
-            !same_name(*entry, "PWD") && !secrets_is_secret(*entry, rules))
+            !find_variable(of_pipes, *entry) && !find_variable(reserved, *entry) &&
+            !find_variable(fenced, *entry) && !same_name(*entry, "PWD") &&
+            !secrets_is_secret(*entry, rules))
             r = add_variable(out, &count, *entry);
     if (r == 0)
-        r = add_ours(id, cwd, &o, out, &count);
+        r = add_ours(id, cwd, terminal, &o, out, &count);
     if (r == 0)
         r = add_fenced(&o, fenced, out, &count);
     if (r == 0)
@@ -572,6 +601,6 @@ int environment_own(const char *const *extra, struct buf *out, uint32_t *ret_cou
     *ret_count = 0;
     int r = overrides_make(extra, &o);
     if (r == 0)
-        r = add_quiet(&o, out, ret_count);
+        r = add_quiet(&o, false, out, ret_count);
     return r < 0 ? r : add_extra(&o, extra, out, ret_count);
 }

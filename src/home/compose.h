@@ -69,10 +69,10 @@ int compose_input(const nacre_command *command, int *ret_fd, nacre_error *err);
 /*
  * Appends the entries to out, each with its NUL, and counts them. extra: "NAME=value" or "NAME"
  * to remove; NULL-terminated or NULL. What it sets is passed on, whatever it is called; of the
- * host's, only what the rules let pass. fenced, likewise, lies between the two. cwd becomes PWD. 0
- * or -errno.
+ * host's, only what the rules let pass. terminal: it has one. fenced, likewise, lies between the
+ * two. cwd becomes PWD. 0 or -errno.
  */
-int environment_build(const nacre_id *id, const char *cwd, const char *const *fenced,
+int environment_build(const nacre_id *id, const char *cwd, bool terminal, const char *const *fenced,
                       const char *const *extra, const struct secret_rules *rules, struct buf *out,
                       uint32_t *ret_count);
 

@@ -142,6 +142,10 @@ static size_t list_living(const struct run_state *state, struct proc_ref *refs, 
     if (state->tier == NACRE_TIER_GROUP)
         return proc_group(state->main_pid, refs, max);
     size_t count = proc_tree(state->keeper_pid, refs, max, NULL, NULL);
+    /* Who leads the session of a terminal belongs to its keeper. */
+    for (size_t i = 0; i < count; i++)
+        if (refs[i].pid == state->leader_pid)
+            refs[i--] = refs[--count];
     if (count > 0 || state->outcome == NACRE_RUNNING)
         return count;
     cleanup_close int leaf =
@@ -205,6 +209,8 @@ void report_state(const struct run_state *state, nacre_record *ret_record)
         .pid = state->main_pid,
         .lifetime = state->kept ? NACRE_LIFE_KEEP : NACRE_LIFE_SESSION,
         .background = state->background != 0,
+        .columns = state->columns,
+        .rows = state->rows,
     };
     fill_counts(&state->log, ret_record);
     fill_times(state, ret_record);

@@ -22,20 +22,18 @@ static void add_port(nacre_usage *usage, uint16_t port)
     }
 }
 
-static int add_process(const struct proc_ref *ref, void *userdata)
+static void add_process(const struct proc_ref *ref, nacre_usage *usage)
 {
-    nacre_usage *usage = userdata;
     struct proc_stat stat;
     uint16_t ports[NACRE_USAGE_PORTS_MAX];
     if (proc_stat(ref->pid, &stat) < 0 || stat.ref.start != ref->start || !stat.alive)
-        return 0;
+        return;
     usage->processes++;
     usage->cpu_ms += (int64_t)(stat.cpu_ms + stat.waited_ms);
     usage->memory_bytes += stat.memory_bytes;
     size_t count = proc_listen_ports(ref->pid, ports, ARRAY_SIZE(ports));
     for (size_t i = 0; i < count; i++)
         add_port(usage, ports[i]);
-    return 0;
 }
 
 /* What the keeper waited for was the command, or had lost its parent. */
@@ -45,7 +43,10 @@ static int measure_tree(const struct run_state *state, nacre_usage *usage, nacre
     cleanup_free struct proc_ref *refs = calloc(TREE_MAX, sizeof *refs);
     if (!refs)
         return err_set(err, NACRE_ENOMEM, "out of memory");
-    proc_tree(state->keeper_pid, refs, TREE_MAX, add_process, usage);
+    size_t count = proc_tree(state->keeper_pid, refs, TREE_MAX, NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        if (refs[i].pid != state->leader_pid)
+            add_process(&refs[i], usage);
     int64_t cpu_ms = state->cgroup[0] ? cgroup_cpu_ms(state->cgroup) : -ENOENT;
     if (cpu_ms >= 0)
         usage->cpu_ms = cpu_ms;

@@ -146,7 +146,9 @@ static bool feed_conn(struct keeper *k, struct conn *c)
         else
             c->input_done += (uint32_t)n;
     }
-    if (input->eof)
+    if (input->eof && k->is_terminal && k->fd[FD_IN] >= 0)
+        tty_end_input(k);
+    else if (input->eof)
         loop_close(k, FD_IN);
     input_done(k, c, !open || c->input_done < input->size ? EPIPE : 0);
     return true;
@@ -269,6 +271,14 @@ static void on_signal(struct keeper *k, struct conn *c, const union ctl_message 
         send_to(k, c, &done, sizeof done);
 }
 
+static void on_resize(struct keeper *k, struct conn *c, const union ctl_message *m)
+{
+    struct wire_input_done done = {.head = head_of(WIRE_INPUT_DONE)};
+    done.error = -tty_resize(k, m->resize.columns, m->resize.rows);
+    if (c->fd >= 0)
+        send_to(k, c, &done, sizeof done);
+}
+
 static void on_denied(struct keeper *k, struct conn *c UNUSED, const union ctl_message *m)
 {
     denied_note(k, &m->denied.denial);
@@ -290,6 +300,7 @@ static const struct ctl_request {
     [WIRE_SEEN] = {on_seen, sizeof(struct wire_seen)},
     [WIRE_CHANGE] = {on_change, sizeof(struct wire_change)},
     [WIRE_SIGNAL] = {on_signal, sizeof(struct wire_signal)},
+    [WIRE_RESIZE] = {on_resize, sizeof(struct wire_resize)},
     [WIRE_DENIED] = {on_denied, sizeof(struct wire_denied)},
 };
 

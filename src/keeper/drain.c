@@ -67,6 +67,8 @@ static void publish_output(struct keeper *k)
 
 bool drain_at_eof(const struct keeper *k)
 {
+    if (k->is_terminal)
+        return k->hung_up || k->fd[FD_OUT] < 0;
     return k->fd[FD_OUT] < 0 && k->fd[FD_ERR] < 0;
 }
 
@@ -77,6 +79,12 @@ static ssize_t pull(struct keeper *k, nacre_stream stream)
     if (k->ring_lost) {
         k->ring_lost = 0;
         logw_lose_ring(&k->log, EIO);
+    }
+    if (k->is_terminal) {
+        k->hung_up = k->hung_up && n <= 0;
+        if (n == 0 || n == -EIO)
+            tty_hang_up(k);
+        return n;
     }
     /* Closed when nobody waits for an answer any more. */
     if (n == 0 || (n < 0 && n != -EAGAIN))
@@ -134,6 +142,11 @@ void drain_stream(struct keeper *k, nacre_stream stream)
 
 void drain_now(struct keeper *k)
 {
+    if (k->is_terminal) {
+        if (k->fd[FD_OUT] >= 0)
+            tty_drain(k, pull);
+        return;
+    }
     for (int stream = 0; stream < 2; stream++) {
         int pending = 0;
         if (k->fd[FD_OUT + stream] < 0 || pull(k, stream) <= 0)

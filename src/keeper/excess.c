@@ -280,7 +280,7 @@ static void hear(void *userdata, nacre_stream stream, const char *data, size_t s
     struct keeper *k = userdata;
     struct excess_watch *w = &k->session.room->watch;
     char joint[2 * HEARD_MAX];
-    if (stream != NACRE_STDERR)
+    if (stream != NACRE_STDERR && !k->is_terminal)
         return;
     size_t more = MIN(size, (size_t)HEARD_MAX);
     memcpy(joint, w->heard, w->heard_size);

@@ -73,6 +73,8 @@ static int signal_once(const struct proc_ref *ref, void *userdata)
 {
     const struct pass *pass = userdata;
     struct keeper *k = pass->k;
+    if (ref->pid == k->leader)
+        return 0;
     if (k->signalled_count == TREE_MAX || clock_left_ms(pass->until) == 0)
         return 1;
     if (was_signalled(k, ref) || (pass->began && !is_older(ref, pass->began)))

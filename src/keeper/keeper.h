@@ -16,6 +16,7 @@
  *   plan.c       what it will execute; birth.c is the system call that makes it
  *   tree.c       who belongs to the tree, and when nobody does any more
  *   hunt.c       signals to all of it; reap.c who has ended
+ *   tty.c        a terminal in place of pipes, and who leads its session
  *   drain.c      the streams; flood.c has the manners of one who drains very much
  *   restore.c    puts the run directory back, whatever was done to it
  *   bound.c      in the stand-in: its limits; excess.c looks who uses more, and says what they did
@@ -38,6 +39,7 @@
 #include "run/spec.h"
 #include "run/state.h"
 #include "run/wire.h"
+#include "screen/terminal.h"
 #include "sys/controller.h"
 #include "sys/host.h"
 #include "sys/proc.h"
@@ -112,6 +114,7 @@ enum keeper_timer {
     AT_REAP, /* there was more to reap than a turn takes */
     AT_SWEEP,
     AT_SETTLE,
+    AT_REVIVE,  /* a terminal that nobody had open is looked at again */
     AT_PUBLISH, /* readers learn then of output that they do not know of yet */
     AT_OWNER,   /* the next look at it */
     AT_LIMITS,  /* the next look at what a bounded run uses */
@@ -156,6 +159,8 @@ enum keeper_fd {
     FD_CHILD_OUT, /* the command's ends, until it has them */
     FD_CHILD_ERR,
     FD_CHILD_IN,
+    FD_TTY_WORD,    /* the child hands us the terminal on it, if it is to have one */
+    FD_TTY,         /* its other end */
     FD_WORD,        /* the child says on it what becomes of it; see run/wire.h */
     FD_BORN,        /* its other end */
     FD_ALARM,       /* wakes us when the command has been left alone long enough */
@@ -226,6 +231,7 @@ struct standin {
 /* What it leaves for the keeper, on a page that is shared even where memory is copied. */
 struct standin_page {
     bool outside;          /* it is not in its cgroup */
+    pid_t leader, command; /* of a terminal, which the stand-in has made in its place; or 0 */
     enum wire_stage stage; /* STAGE_NONE = nothing failed */
     int error;
     struct spec_head spec;
@@ -244,6 +250,7 @@ union ctl_message {
     struct wire_seen seen;
     struct wire_change change;
     struct wire_signal signal;
+    struct wire_resize resize;
     struct wire_denied denied;
 };
 
@@ -267,8 +274,9 @@ struct excess_watch {
 struct keeper_room {
     struct standin standin;
     union ctl_message messages[CONN_MAX]; /* the last one of each connection */
-    struct excess_watch watch;            /* of this run, as the next two */
-    uint64_t denied[DENIALS_MAX];         /* sums of what was written down */
+    struct terminal terminal;             /* of this run, as the next three; without cells */
+    struct excess_watch watch;
+    uint64_t denied[DENIALS_MAX]; /* sums of what was written down */
     struct waiting waiting[WAITING_MAX];
     struct proc_ref scan[TREE_MAX];
     struct proc_ref signalled[TREE_MAX];
@@ -312,6 +320,7 @@ struct keeper {
     struct kill_order order;
 
     pid_t main;             /* the stand-in, and then the command */
+    pid_t leader;           /* of its terminal; 0 = there is none */
     struct proc_ref member; /* whose end nobody tells: the last one that was seen alive */
     int64_t stray_pause;    /* until the next look for such a one */
     int doubts;             /* looks that could not tell, one after the other */
@@ -324,9 +333,13 @@ struct keeper {
     struct conn *pacer; /* whose reading the command is held to, or NULL */
     uint64_t seen;      /* by it */
     bool held;          /* the streams are not being read */
+    bool is_terminal;   /* there is one stream, and FD_IN is the same terminal */
+    bool hung_up;       /* nobody has it open */
     bool aside;         /* see flood.c */
     bool must_ring;     /* the session has something to hear */
     int64_t published;
+    int64_t revive_pause; /* until a terminal that is hung up is looked at again */
+    void (*hear_after)(void *userdata, nacre_stream stream, const char *data, size_t size);
     int64_t rested; /* when a flood was last left to itself for a moment */
 
     uint32_t denied_count;
@@ -367,6 +380,23 @@ int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socke
 /* Whether a process, by its number as text, is inside; and whether one that is holds the socket. */
 bool listeners_is_inside(int space, const char *pid);
 bool listeners_is_held_inside(int space, uint32_t socket);
+
+/* tty.c: makes the line on which the child hands over its terminal. 0 or -errno. */
+int tty_open_line(struct keeper *k);
+/* In the child: makes leader and command in its place. 0 in the command, 1 in what is not needed
+ * any more, or -errno. */
+int tty_become(const struct keeper *k, const struct standin *s);
+/* In the keeper: the command has begun. */
+void tty_begin(struct keeper *k);
+/* Whether nobody is left but the leader, which is ended then. */
+bool tty_is_alone(const struct keeper *k);
+void tty_end(struct keeper *k);
+void tty_hang_up(struct keeper *k);
+void tty_revive(struct keeper *k);
+/* To the end of what is there. */
+void tty_drain(struct keeper *k, ssize_t (*pull)(struct keeper *k, nacre_stream stream));
+void tty_end_input(const struct keeper *k);
+int tty_resize(struct keeper *k, unsigned columns, unsigned rows);
 
 /* connects.c: somebody inside wants to connect. */
 void connects_look(struct keeper *k);

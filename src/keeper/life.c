@@ -28,6 +28,7 @@ static void begin_run(struct keeper *k)
         publish(k);
     }
     excess_begin(k);
+    tty_begin(k);
     k->at[AT_QUIET] = k->st.started_mono_ns + QUIET_NS;
     struct conn *first = ctl_place(k, TAKE_FD(k->fd[FD_LAUNCH]), true);
     k->pacer = k->spec.paced ? first : NULL;

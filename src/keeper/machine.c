@@ -226,6 +226,7 @@ static const struct timer_row {
     [AT_REAP]     = {tree_reap},
     [AT_SWEEP]    = {look_after},
     [AT_SETTLE]   = {settle_answer},
+    [AT_REVIVE]   = {tty_revive},
     [AT_PUBLISH]  = {publish},
     [AT_OWNER]    = {owner_look},
     [AT_LIMITS]   = {excess_look},

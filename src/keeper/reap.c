@@ -91,8 +91,14 @@ void tree_reap(struct keeper *k)
         int status;
         struct rusage usage;
         pid = reap_one(k, &status, &usage);
+        if (pid == 0 && k->main_reaped && tty_is_alone(k)) {
+            tty_end(k);
+            pid = reap_one(k, &status, &usage);
+        }
         if (pid <= 0)
             break;
+        if (pid == k->leader)
+            k->leader = 0;
         if (pid == k->main) {
             note_main_exit(k, status, &usage);
             exited = true;

@@ -136,6 +136,8 @@ static void let_through(const struct keeper *k, const struct standin *s)
 {
     const struct plan *plan = &s->plan;
     int input = k->page->spec.input == NACRE_STDIN_PIPE ? s->fd[FD_CHILD_IN] : plan->input;
+    if (k->page->spec.columns > 0)
+        input = -EBADF; /* it has its terminal */
     if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
         fail_start(k, STAGE_STDIN, errno);
     if (plan->preload && dup2(s->fd[FD_TEXT], PRELOAD_FD) == PRELOAD_FD)
@@ -151,6 +153,8 @@ static void write_down(const struct keeper *k, const struct standin *s)
     const struct spec_head *spec = &k->page->spec;
     struct run_state *st = &k->page->st;
     st->main_pid = getpid();
+    st->columns = spec->columns;
+    st->rows = spec->rows;
     st->phase = PHASE_RUN;
     st->kept = spec->lifetime == NACRE_LIFE_KEEP;
     st->background = spec->background;
@@ -167,6 +171,16 @@ static void take_bounds(const struct keeper *k, const struct standin *s)
         fail_start(k, STAGE_LIMITS, (int)loose);
 }
 
+/* Goes on in the command, if it is to have a terminal. */
+static void take_terminal(const struct keeper *k, const struct standin *s)
+{
+    int r = k->page->spec.columns > 0 ? tty_become(k, s) : 0;
+    if (r < 0)
+        fail_start(k, STAGE_TERMINAL, -r);
+    if (r > 0)
+        sys_exit(0);
+}
+
 static void stand_in(void *argument)
 {
     const struct keeper *k = argument;
@@ -178,6 +192,7 @@ static void stand_in(void *argument)
     if (chdir(s->plan.cwd) < 0)
         fail_start(k, STAGE_CHDIR, errno);
     hear_sure(k, s);
+    take_terminal(k, s);
     let_through(k, s); /* after the last word: a long text takes the number of the socket */
     set_alarm(s->fd[FD_ALARM], &k->page->spec);
     take_bounds(k, s);
@@ -215,9 +230,12 @@ static int open_lines(struct keeper *k)
 
 int standin_make(struct keeper *k)
 {
-    static const enum keeper_fd theirs[] = {FD_CHILD_OUT, FD_CHILD_ERR, FD_CHILD_IN, FD_WORD};
+    static const enum keeper_fd theirs[] = {FD_CHILD_OUT, FD_CHILD_ERR, FD_CHILD_IN, FD_TTY_WORD,
+                                            FD_WORD};
     struct standin *s = &k->session.room->standin;
     int r = open_lines(k);
+    if (r == 0)
+        r = tty_open_line(k);
     if (r == 0)
         r = enter_open(k);
     if (r < 0)
@@ -236,6 +254,9 @@ static void adopt_page(struct keeper *k)
 {
     k->spec = k->page->spec;
     k->st = k->page->st;
+    k->leader = k->page->leader;
+    if (k->page->command > 0)
+        k->main = k->page->command;
 }
 
 bool standin_is_over(struct keeper *k)
@@ -251,10 +272,14 @@ void standin_dismiss(struct keeper *k)
 {
     if (k->main <= 0)
         return;
-    kill(k->main, SIGKILL);
-    (void)RETRY(waitpid(k->main, NULL, 0));
-    k->main = 0;
+    const pid_t all[] = {k->main, k->page->leader, k->page->command};
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+        if (all[i] > 0) {
+            kill(all[i], SIGKILL);
+            (void)RETRY(waitpid(all[i], NULL, 0));
+        }
     adopt_page(k);
+    k->main = k->leader = 0;
 }
 
 void standin_alarm(struct keeper *k)

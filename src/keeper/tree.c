@@ -35,11 +35,22 @@ static struct members members_of(const struct keeper *k, size_t count, size_t ma
                             .max = max};
 }
 
+/* Who leads the session of a terminal is ours. */
+static size_t without_leader(const struct keeper *k, size_t count)
+{
+    struct proc_ref *scan = k->session.room->scan;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (scan[i].pid != k->leader)
+            scan[kept++] = scan[i];
+    return kept;
+}
+
 size_t tree_add_strays(struct keeper *k, size_t count)
 {
     struct members m = members_of(k, count, TREE_MAX);
     members_add_strays(&m);
-    return m.count;
+    return k->leader > 0 ? without_leader(k, m.count) : m.count;
 }
 
 size_t tree_list(struct keeper *k)
@@ -56,6 +67,8 @@ size_t tree_list(struct keeper *k)
 static int yield_memory(const struct proc_ref *ref, void *userdata)
 {
     const struct keeper *k = userdata;
+    if (ref->pid == k->leader)
+        return 0;
     proc_set_oom(ref, MIN(k->session.oom_score + OOM_MORE, OOM_MOST));
     return 0;
 }

@@ -308,6 +308,7 @@ static const nacre_backend_ops local_ops = {
     .kill = local_kill,
     .input = local_input,
     .signal = local_signal,
+    .resize = local_resize,
     .change = local_change,
     .look = local_look,
     .bell = local_bell,

@@ -46,6 +46,8 @@ int local_kill(void *self, const nacre_id *id, const nacre_kill_options *options
 int local_input(void *self, const nacre_id *id, const void *data, size_t size, int eof,
                 nacre_op **ret_op, nacre_error *err);
 int local_signal(void *self, const nacre_id *id, int signal, nacre_op **ret_op, nacre_error *err);
+int local_resize(void *self, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
+                 nacre_error *err);
 int local_change(void *self, const nacre_id *id, int background, int keep, nacre_op **ret_op,
                  nacre_error *err);
 

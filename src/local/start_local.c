@@ -334,12 +334,11 @@ static int go(struct start_op *s, nacre_error *err)
 static const char *stage_name(int stage)
 {
     static const char *const names[] = {
-        [STAGE_SPEC] = "spec",
-        [STAGE_CHDIR] = "chdir",
-        [STAGE_STDIN] = "stdin",
-        [STAGE_EXEC] = "exec",
+        [STAGE_SPEC] = "spec",         [STAGE_CHDIR] = "chdir",     [STAGE_STDIN] = "stdin",
+        [STAGE_EXEC] = "exec",         [STAGE_PREPARE] = "prepare", [STAGE_LIMITS] = "prepare",
+        [STAGE_TERMINAL] = "terminal",
     };
-    return stage >= STAGE_SPEC && stage <= STAGE_EXEC ? names[stage] : "prepare";
+    return stage >= STAGE_SPEC && stage <= STAGE_TERMINAL ? names[stage] : "prepare";
 }
 
 static int start_error(const struct start_op *s, nacre_error *err)
@@ -354,6 +353,9 @@ static int start_error(const struct start_op *s, nacre_error *err)
                        "the system gives no program %u variables and %zu KiB at once; pass less in "
                        "env, or large values by a file",
                        head->envc, s->spec.len / 1024);
+    if (s->word.stage == STAGE_TERMINAL)
+        return err_sys(err, NACRE_ESTART, s->word.error, stage_name(STAGE_TERMINAL),
+                       "no terminal can be made here (/dev/ptmx); start it without one");
     return err_sys(err, NACRE_ESTART, s->word.error, stage_name(s->word.stage),
                    chdir                         ? "cannot use the directory \"%.150s\""
                    : s->word.stage == STAGE_EXEC ? "cannot execute \"%.150s\""

@@ -1,6 +1,7 @@
 /*
- * Words to the command of a running shell: bytes for its stdin and the end of that, signals; and to
- * its keeper, what it is from now on. A pipe that is full takes its time.
+ * Words to the command of a running shell: bytes for its stdin and the end of that, signals,
+ * another size of its terminal; and to its keeper, what it is from now on. A pipe that is full
+ * takes its time.
  */
 #include <signal.h>
 #include <string.h>
@@ -23,7 +24,11 @@ struct word_op {
     size_t size;
     bool eof;
     size_t taken;
-    struct wire_signal signal;
+    union {
+        struct wire_signal signal;
+        struct wire_resize resize;
+    } request;
+    size_t request_size; /* 0 = it is no such request */
     struct wire_change change;
 };
 
@@ -31,7 +36,7 @@ struct word_op {
 static int is_closed(const struct word_op *w, nacre_error *err)
 {
     return err_set(err, NACRE_ECLOSED,
-                   w->signal.signal
+                   w->request_size > 0
                        ? "the command of shell %s has ended"
                        : "shell %s takes no input: it has ended, closed its stdin, or was started "
                          "without one",
@@ -152,19 +157,25 @@ int local_input(void *self, const nacre_id *id, const void *data, size_t size, i
     return 0;
 }
 
-/* -- Signals ---------------------------------------------------------------------------------- */
+/* -- Signals and sizes ------------------------------------------------------------------------ */
 
-static int take_signal_done(const struct word_op *w, const struct wire_input_done *done,
-                            nacre_error *err)
+static int take_request_done(const struct word_op *w, const struct wire_input_done *done,
+                             nacre_error *err)
 {
-    return done->error == 0 ? 1
-           : done->error == ESRCH
-               ? is_closed(w, err)
-               : err_sys(err, NACRE_EPERM, done->error, "signal", "cannot signal shell %s",
-                         nacre_id_short(&w->ask.run.id).s);
+    const char *id = nacre_id_short(&w->ask.run.id).s;
+    switch (done->error) {
+    case 0:
+        return 1;
+    case ESRCH:
+        return is_closed(w, err);
+    case ENOTTY:
+        return err_set(err, NACRE_EUNSUPPORTED, "shell %s has no terminal", id);
+    default:
+        return err_sys(err, NACRE_EPERM, done->error, w->what, "cannot %s shell %s", w->what, id);
+    }
 }
 
-static int step_signal(nacre_op *op, nacre_error *err)
+static int step_request(nacre_op *op, nacre_error *err)
 {
     struct word_op *w = (struct word_op *)op;
     struct wire_input_done done;
@@ -172,7 +183,7 @@ static int step_signal(nacre_op *op, nacre_error *err)
     if (r <= 0)
         return r;
     if (!w->said) {
-        int e = ask_send(&w->ask, &w->signal, sizeof w->signal);
+        int e = ask_send(&w->ask, &w->request, w->request_size);
         if (ask_is_shut(&w->ask, e))
             return 0;
         if (e < 0)
@@ -180,19 +191,37 @@ static int step_signal(nacre_op *op, nacre_error *err)
     }
     w->said = true;
     ssize_t n = hear_done(w, &done, err);
-    return n <= 0 ? (int)n : take_signal_done(w, &done, err);
+    return n <= 0 ? (int)n : take_request_done(w, &done, err);
 }
+
+static const nacre_op request_op = OP_INIT(step_request, ask_end);
 
 int local_signal(void *self, const nacre_id *id, int signal, nacre_op **ret_op, nacre_error *err)
 {
-    static const nacre_op signal_op = OP_INIT(step_signal, ask_end);
     struct word_op *w;
     if (signal <= 0 || signal >= NSIG)
         return err_set(err, NACRE_EINVAL, "there is no signal %d", signal);
-    int r = word_new(self, id, &signal_op, "signal", &w, err);
+    int r = word_new(self, id, &request_op, "signal", &w, err);
     if (r < 0)
         return r;
-    w->signal = (struct wire_signal){.head = keeper_line_head(WIRE_SIGNAL), .signal = signal};
+    w->request.signal =
+        (struct wire_signal){.head = keeper_line_head(WIRE_SIGNAL), .signal = signal};
+    w->request_size = sizeof w->request.signal;
+    *ret_op = &w->ask.op;
+    return 0;
+}
+
+int local_resize(void *self, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
+                 nacre_error *err)
+{
+    struct word_op *w;
+    int r = word_new(self, id, &request_op, "resize", &w, err);
+    if (r < 0)
+        return r;
+    w->request.resize = (struct wire_resize){.head = keeper_line_head(WIRE_RESIZE),
+                                             .columns = (uint32_t)columns,
+                                             .rows = (uint32_t)rows};
+    w->request_size = sizeof w->request.resize;
     *ret_op = &w->ask.op;
     return 0;
 }

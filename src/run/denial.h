@@ -25,4 +25,4 @@ struct denial {
     char why[128];
 };
 
-FORMAT_PIN(3, struct denial, 456);
+FORMAT_PIN(4, struct denial, 456);

@@ -63,8 +63,8 @@ struct fence_place {
     uint32_t pad;
 };
 
-FORMAT_PIN(3, struct fence_head, 40);
-FORMAT_PIN(3, struct fence_place, 16);
+FORMAT_PIN(4, struct fence_head, 40);
+FORMAT_PIN(4, struct fence_place, 16);
 
 /* A record in memory, checked: every offset is inside, every string ends. */
 struct fence {

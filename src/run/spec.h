@@ -87,13 +87,14 @@ struct spec_head {
     uint32_t strict;  /* all bounds have to be held */
     uint32_t sandbox; /* what it runs in, in words; "" = none */
     uint32_t person;  /* its session acts for a person, for this command alone */
-    uint32_t pad;
+    uint16_t columns; /* it has a terminal of this size; 0 = pipes */
+    uint16_t rows;
     uint64_t sum; /* over all of the head above */
 };
 
-FORMAT_PIN(3, struct spec_limit, 16);
-FORMAT_PIN(3, struct spec_host, 264);
-FORMAT_PIN(3, struct spec_head, 528);
+FORMAT_PIN(4, struct spec_limit, 16);
+FORMAT_PIN(4, struct spec_host, 264);
+FORMAT_PIN(4, struct spec_head, 528);
 
 /* A spec in memory: mapped or read, checked, with every offset inside. */
 struct spec {

@@ -104,15 +104,22 @@ struct run_state {
     int32_t pipestatus_count; /* -1 = not known */
     uint8_t pipestatus[NACRE_PIPESTATUS_MAX];
     char cgroup[CGROUP_PATH_MAX]; /* "" = none */
+
+    int32_t leader_pid; /* of its terminal: none of its processes; 0 = it has none */
+    uint32_t marks;     /* how often that became another size; see run/marks.h */
+    uint16_t columns;   /* which it has now; 0 = no terminal */
+    uint16_t rows;
+    uint32_t pad;
+
     struct state_limits limits;
 
     uint64_t sum; /* over all of the above */
 };
 
-FORMAT_PIN(3, nacre_id, 16);
-FORMAT_PIN(3, struct log_index, 144);
-FORMAT_PIN(3, struct state_limits, 72);
-FORMAT_PIN(3, struct run_state, 1024);
+FORMAT_PIN(4, nacre_id, 16);
+FORMAT_PIN(4, struct log_index, 144);
+FORMAT_PIN(4, struct state_limits, 72);
+FORMAT_PIN(4, struct run_state, 1040);
 _Static_assert(sizeof(struct run_state) <= STATE_SLOT_SIZE, "a state fits its slot");
 _Static_assert(sizeof(struct run_state) % 8 == 0, "the checksum covers eight bytes at a time");
 

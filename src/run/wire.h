@@ -40,6 +40,7 @@ enum wire_type {
                          your commands run in this one. fds: those of enum wire_fence_fds that are
                          marked present, in their order */
     WIRE_FENCED = 18, /* nacre-fence: it is made, or what could not be done. fds: likewise */
+    WIRE_RESIZE = 19, /* library: the terminal is to have this size. Answered by WIRE_INPUT_DONE */
     WIRE_GATE_HELLO = 32, /* library, to a gate: the rules. fds: the listening socket, the session's
                              line, then those of enum wire_hello_fds that are marked present */
     WIRE_GATE_READY = 33, /* gate: it lets through from now on, or why not */
@@ -84,6 +85,7 @@ enum wire_stage {
     STAGE_EXEC = 4,
     STAGE_PREPARE = 5, /* while the keeper made itself or the child ready */
     STAGE_LIMITS = 6,  /* one of its limits cannot be held; the error says which nacre_limit */
+    STAGE_TERMINAL = 7,
 };
 
 struct wire_head {
@@ -192,6 +194,12 @@ struct wire_signal {
     uint32_t pad;
 };
 
+struct wire_resize {
+    struct wire_head head;
+    uint32_t columns;
+    uint32_t rows;
+};
+
 struct wire_denied {
     struct wire_head head;
     struct denial denial;
@@ -232,23 +240,24 @@ struct wire_gate_ready {
     uint32_t version;       /* WIRE_VERSION of its build */
 };
 
-FORMAT_PIN(3, struct wire_head, 8);
-FORMAT_PIN(3, struct wire_hello, 552);
-FORMAT_PIN(3, struct wire_ready, 64);
-FORMAT_PIN(3, struct wire_fence, 16);
-FORMAT_PIN(3, struct wire_fenced, 32);
-FORMAT_PIN(3, struct wire_go, 16400);
-FORMAT_PIN(3, struct wire_sure, 272);
-FORMAT_PIN(3, struct wire_started, 8);
-FORMAT_PIN(3, struct wire_event, 1032);
-FORMAT_PIN(3, struct wire_kill, 24);
-FORMAT_PIN(3, struct wire_ack, 16);
-FORMAT_PIN(3, struct wire_killed, 1032);
-FORMAT_PIN(3, struct wire_change, 16);
-FORMAT_PIN(3, struct wire_signal, 16);
-FORMAT_PIN(3, struct wire_denied, 464);
-FORMAT_PIN(3, struct wire_seen, 16);
-FORMAT_PIN(3, struct wire_input, 4112);
-FORMAT_PIN(3, struct wire_input_done, 16);
-FORMAT_PIN(3, struct wire_gate_hello, 16408);
-FORMAT_PIN(3, struct wire_gate_ready, 24);
+FORMAT_PIN(4, struct wire_head, 8);
+FORMAT_PIN(4, struct wire_hello, 552);
+FORMAT_PIN(4, struct wire_ready, 64);
+FORMAT_PIN(4, struct wire_fence, 16);
+FORMAT_PIN(4, struct wire_fenced, 32);
+FORMAT_PIN(4, struct wire_go, 16400);
+FORMAT_PIN(4, struct wire_sure, 272);
+FORMAT_PIN(4, struct wire_started, 8);
+FORMAT_PIN(4, struct wire_event, 1048);
+FORMAT_PIN(4, struct wire_kill, 24);
+FORMAT_PIN(4, struct wire_ack, 16);
+FORMAT_PIN(4, struct wire_killed, 1048);
+FORMAT_PIN(4, struct wire_change, 16);
+FORMAT_PIN(4, struct wire_signal, 16);
+FORMAT_PIN(4, struct wire_resize, 16);
+FORMAT_PIN(4, struct wire_denied, 464);
+FORMAT_PIN(4, struct wire_seen, 16);
+FORMAT_PIN(4, struct wire_input, 4112);
+FORMAT_PIN(4, struct wire_input_done, 16);
+FORMAT_PIN(4, struct wire_gate_hello, 16408);
+FORMAT_PIN(4, struct wire_gate_ready, 24);

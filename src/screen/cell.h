@@ -6,8 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CELL_MARKS 3          /* further ones are dropped */
-#define CELL_REST  UINT32_MAX /* as a point: all but the first column of a tab or a wide character */
+#define CELL_MARKS 3 /* further ones are dropped */
+#define CELL_REST                                                                   \
+    UINT32_MAX /* as a point: all but the first column of a tab or a wide character \
+                */
 #define CELL_BYTES ((size_t)4 * (1 + CELL_MARKS))
 
 struct cell {

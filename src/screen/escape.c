@@ -106,7 +106,7 @@ static bool in_string(const struct escape *e)
     return e->state == OSC || e->state == STRING;
 }
 
-static enum escape_answer begin(struct escape *e)
+static enum escape_answer begin_sequence(struct escape *e)
 {
     enum escape_answer answer = in_string(e) ? ESCAPE_STRING : ESCAPE_TAKEN;
     e->state = BEGUN;
@@ -128,7 +128,7 @@ static enum escape_answer open_kind(struct escape *e, uint8_t byte)
     return ESCAPE_TAKEN;
 }
 
-static enum escape_answer end(struct escape *e, uint8_t byte)
+static enum escape_answer close_sequence(struct escape *e, uint8_t byte)
 {
     enum escape_answer answer = in_string(e) ? ESCAPE_STRING : ESCAPE_SHORT;
     e->state = GROUND;
@@ -137,7 +137,7 @@ static enum escape_answer end(struct escape *e, uint8_t byte)
 }
 
 /* What the final byte of a CSI makes of it. */
-static enum escape_answer finish(struct escape *e, uint8_t byte)
+static enum escape_answer finish_csi(struct escape *e, uint8_t byte)
 {
     e->state = GROUND;
     e->command = (char)byte;
@@ -146,7 +146,7 @@ static enum escape_answer finish(struct escape *e, uint8_t byte)
     return ESCAPE_COMMAND;
 }
 
-static void take(struct escape *e, uint8_t byte)
+static void keep_text(struct escape *e, uint8_t byte)
 {
     if (e->state == OSC && e->text_size < ESCAPE_TEXT_MAX)
         e->text[e->text_size++] = (char)byte;
@@ -171,7 +171,7 @@ static enum escape_answer act(struct escape *e, enum action action, uint8_t byte
     case OBEY:
         return ESCAPE_CONTROL;
     case BEGIN:
-        return begin(e);
+        return begin_sequence(e);
     case OPEN:
         return open_kind(e, byte);
     case NAME:
@@ -188,11 +188,11 @@ static enum escape_answer act(struct escape *e, enum action action, uint8_t byte
         e->state = GROUND;
         break;
     case END:
-        return end(e, byte);
+        return close_sequence(e, byte);
     case FINISH:
-        return finish(e, byte);
+        return finish_csi(e, byte);
     case TAKE:
-        take(e, byte);
+        keep_text(e, byte);
         break;
     }
     return ESCAPE_TAKEN;

@@ -32,13 +32,13 @@ enum escape_answer {
 /* Zeros: outside of any sequence. */
 struct escape {
     uint8_t state;
-    char command;     /* the final byte */
-    char mark;        /* one of <=>? in a CSI, or 0 */
-    char between;     /* the last intermediate, or 0 */
-    uint8_t last;     /* the number that is being read; beyond the last one when there are more */
+    char command; /* the final byte */
+    char mark;    /* one of <=>? in a CSI, or 0 */
+    char between; /* the last intermediate, or 0 */
+    uint8_t last; /* the number that is being read; beyond the last one when there are more */
     uint8_t text_size;
-    uint32_t joined;  /* bits: this number stands behind a colon */
-    uint32_t size;    /* bytes of the sequence so far */
+    uint32_t joined;                  /* bits: this number stands behind a colon */
+    uint32_t size;                    /* bytes of the sequence so far */
     uint32_t numbers[ESCAPE_NUMBERS]; /* each at most ESCAPE_NUMBER_MAX; 0 = none was given */
     char text[ESCAPE_TEXT_MAX];
 };

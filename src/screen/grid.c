@@ -28,11 +28,11 @@ struct grid {
     struct sheet *sheet;    /* of both */
 };
 
-static const struct drawn blank = {.cell = {.point = ' '}};
+static const struct drawn blank_drawn = {.cell = {.point = ' '}};
 
 static struct drawn blank_of(const struct pen *pen)
 {
-    struct drawn d = blank;
+    struct drawn d = blank_drawn;
     d.pen.back = pen->back;
     return d;
 }
@@ -49,7 +49,7 @@ static void swap_rows(struct grid_row *a, struct grid_row *b)
 static void use_up_to(struct grid_row *row, unsigned column)
 {
     while (row->used < column)
-        row->cells[row->used++] = blank;
+        row->cells[row->used++] = blank_drawn;
 }
 
 static bool is_rest(const struct grid_row *row, unsigned column)
@@ -58,25 +58,25 @@ static bool is_rest(const struct grid_row *row, unsigned column)
 }
 
 /* No half of a character is left where a stretch begins or ends that is about to change. */
-static void break_up(struct grid_row *row, unsigned column)
+static void split_character(struct grid_row *row, unsigned column)
 {
     if (!is_rest(row, column))
         return;
-    row->cells[column].cell = blank.cell;
+    row->cells[column].cell = blank_drawn.cell;
     if (column > 0)
-        row->cells[column - 1].cell = blank.cell;
+        row->cells[column - 1].cell = blank_drawn.cell;
 }
 
 static void open_stretch(struct grid_row *row, unsigned from, unsigned to)
 {
     use_up_to(row, from);
-    break_up(row, from);
-    break_up(row, to);
+    split_character(row, from);
+    split_character(row, to);
     row->used = MAX(row->used, to);
 }
 
-static void put_plain(void *self, unsigned at, unsigned column, const char *s, size_t size,
-                      const struct pen *pen)
+static void draw_run(void *self, unsigned at, unsigned column, const char *s, size_t size,
+                     const struct pen *pen)
 {
     const struct grid *g = self;
     struct grid_row *row = &g->sheet->rows[at];
@@ -86,8 +86,8 @@ static void put_plain(void *self, unsigned at, unsigned column, const char *s, s
         to[i] = (struct drawn){{.point = (uint8_t)s[i]}, *pen};
 }
 
-static void put(void *self, unsigned at, unsigned column, uint32_t point, unsigned width,
-                const struct pen *pen)
+static void draw_one(void *self, unsigned at, unsigned column, uint32_t point, unsigned width,
+                     const struct pen *pen)
 {
     const struct grid *g = self;
     struct grid_row *row = &g->sheet->rows[at];
@@ -109,7 +109,7 @@ static void mark(void *self, unsigned at, unsigned column, uint32_t point)
 static void erase_row(struct grid_row *row, unsigned from, unsigned to, const struct pen *pen)
 {
     if (pen->back == 0 && to >= row->used) {
-        break_up(row, from);
+        split_character(row, from);
         row->used = MIN(row->used, from);
         return;
     }
@@ -131,15 +131,15 @@ static void shift(void *self, unsigned at, unsigned from, unsigned to, int by,
     struct grid_row *row = &g->sheet->rows[at];
     unsigned count = MIN((unsigned)(by < 0 ? -by : by), to - from), left = to - from - count;
     use_up_to(row, to);
-    break_up(row, from);
-    break_up(row, to);
+    split_character(row, from);
+    split_character(row, to);
     struct drawn *cells = row->cells + from;
     if (by > 0) {
-        break_up(row, from + left);
+        split_character(row, from + left);
         memmove(cells + count, cells, left * sizeof *cells);
         erase_row(row, from, from + count, pen);
     } else {
-        break_up(row, from + count);
+        split_character(row, from + count);
         memmove(cells, cells + count, left * sizeof *cells);
         erase_row(row, to - count, to, pen);
     }
@@ -170,10 +170,10 @@ static void copy_part(struct grid_row *to, struct grid_row *from, unsigned left,
 {
     use_up_to(from, right);
     use_up_to(to, right);
-    break_up(from, left);
-    break_up(from, right);
-    break_up(to, left);
-    break_up(to, right);
+    split_character(from, left);
+    split_character(from, right);
+    split_character(to, left);
+    split_character(to, right);
     memcpy(to->cells + left, from->cells + left, (right - left) * sizeof *to->cells);
 }
 
@@ -205,7 +205,7 @@ static void choose(void *self, bool alternate)
     g->sheet = &g->sheets[alternate];
 }
 
-static const struct paper_ops grid_ops = {put_plain, put, mark, erase, scroll, shift, choose};
+static const struct paper_ops grid_ops = {draw_run, draw_one, mark, erase, scroll, shift, choose};
 
 /* -- Memory ------------------------------------------------------------------------------------ */
 
@@ -255,7 +255,7 @@ static void copy_sheet(struct sheet *to, const struct terminal *size, const stru
         memcpy(row->cells, old->cells, row->used * sizeof *row->cells);
         /* Of a wide character that is cut the first half is no character. */
         if (is_rest(old, row->used) && row->used > 0)
-            row->cells[row->used - 1].cell = blank.cell;
+            row->cells[row->used - 1].cell = blank_drawn.cell;
     }
 }
 
@@ -292,16 +292,16 @@ void grid_feed(struct grid *g, const void *bytes, size_t size)
 
 /* -- As text ----------------------------------------------------------------------------------- */
 
-static bool is_blank(const struct drawn *d)
+static bool is_empty_cell(const struct drawn *d)
 {
     return d->cell.point == ' ' && d->cell.marks[0] == 0;
 }
 
-/* Columns up to the last that is not blank. */
+/* Columns up to the last that is not blank_drawn. */
 static unsigned row_extent(const struct grid_row *row)
 {
     unsigned n = row->used;
-    while (n > 0 && is_blank(&row->cells[n - 1]))
+    while (n > 0 && is_empty_cell(&row->cells[n - 1]))
         n--;
     return n;
 }
@@ -347,7 +347,7 @@ static bool row_is_raised(const struct grid *g, unsigned at)
     const struct grid_row *row = &g->sheet->rows[at];
     unsigned end = row_extent(row), seen = 0;
     for (unsigned i = 0; i < end; i++) {
-        if (is_blank(&row->cells[i]))
+        if (is_empty_cell(&row->cells[i]))
             continue;
         if (!is_raised(&row->cells[i]))
             return false;

@@ -101,7 +101,7 @@ void terminal_erase(struct terminal *t, unsigned row, unsigned from, unsigned to
 /* -- Text -------------------------------------------------------------------------------------- */
 
 /* Room for a character of that width: in the next row, if there is none in this one. */
-static void make_room(struct terminal *t, unsigned width)
+static void ensure_room(struct terminal *t, unsigned width)
 {
     if (!terminal_has(t, MODE_WRAP)) {
         if (t->at.column + width > right_of(t))
@@ -114,7 +114,7 @@ static void make_room(struct terminal *t, unsigned width)
     terminal_down(t);
 }
 
-static void advance(struct terminal *t, unsigned width)
+static void move_on(struct terminal *t, unsigned width)
 {
     unsigned end = right_of(t);
     t->at.full = t->at.column + width >= end;
@@ -129,7 +129,7 @@ static void push_aside(const struct terminal *t, unsigned width)
 }
 
 /* It belongs to the character before the cursor. */
-static void put_mark(struct terminal *t, uint32_t point)
+static void put_combining(struct terminal *t, uint32_t point)
 {
     unsigned column = t->at.full ? t->at.column : t->at.column - 1u;
     if (t->paper && (t->at.full || t->at.column > 0))
@@ -140,14 +140,14 @@ void terminal_put(struct terminal *t, uint32_t point)
 {
     unsigned width = utf8_width(point);
     if (width == 0) {
-        put_mark(t, point);
+        put_combining(t, point);
         return;
     }
-    make_room(t, width);
+    ensure_room(t, width);
     push_aside(t, width);
     if (t->paper)
         t->paper->put(t->paper_self, t->at.row, t->at.column, point, width, &t->at.pen);
-    advance(t, width);
+    move_on(t, width);
     t->last = point;
 }
 
@@ -170,28 +170,28 @@ static void put_translated(struct terminal *t, char c)
 }
 
 /* Printable ASCII, a row's worth at a time. */
-static void put_plain(struct terminal *t, const char *s, size_t size)
+static void put_run(struct terminal *t, const char *s, size_t size)
 {
     while (size > 0) {
-        make_room(t, 1);
+        ensure_room(t, 1);
         size_t n = MIN(size, (size_t)(right_of(t) - t->at.column));
         push_aside(t, (unsigned)n);
         if (t->paper)
             t->paper->put_plain(t->paper_self, t->at.row, t->at.column, s, n, &t->at.pen);
-        advance(t, (unsigned)n);
+        move_on(t, (unsigned)n);
         s += n;
         size -= n;
         t->last = (uint8_t)s[-1];
     }
 }
 
-static void put_text(struct terminal *t, const char *s, size_t size)
+static void put_ascii(struct terminal *t, const char *s, size_t size)
 {
     size_t i = 0;
     /* Of the next character alone, or of all. */
     while (i < size && (t->at.once != t->at.set || t->at.sets[t->at.set] != 'B'))
         put_translated(t, s[i++]);
-    put_plain(t, s + i, size - i);
+    put_run(t, s + i, size - i);
 }
 
 /* -- Controls ---------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static void shift_in(struct terminal *t, uint8_t set)
     t->at.set = t->at.once = set;
 }
 
-static void control(struct terminal *t, uint8_t byte)
+static void obey_control(struct terminal *t, uint8_t byte)
 {
     switch (byte) {
     case '\b':
@@ -236,7 +236,7 @@ static void control(struct terminal *t, uint8_t byte)
 /* -- Short sequences and strings --------------------------------------------------------------- */
 
 /* ESC # 8: the whole screen is full of E. */
-static void fill(struct terminal *t)
+static void fill_with_e(struct terminal *t)
 {
     t->top = t->left = 0;
     t->bottom = t->rows;
@@ -255,7 +255,7 @@ static void obey_named(struct terminal *t)
     if (which)
         t->at.sets[which - names] = t->escape.command;
     else if (t->escape.between == '#' && t->escape.command == '8')
-        fill(t);
+        fill_with_e(t);
 }
 
 static void obey_short(struct terminal *t)
@@ -324,7 +324,7 @@ static void obey_string(const struct terminal *t)
 
 /* -- Bytes ------------------------------------------------------------------------------------- */
 
-static size_t feed_escape(struct terminal *t, const char *s, size_t size)
+static size_t feed_sequence(struct terminal *t, const char *s, size_t size)
 {
     for (size_t n = 0; n < size; n++) {
         enum escape_answer answer = escape_feed(&t->escape, (uint8_t)s[n]);
@@ -341,7 +341,7 @@ static size_t feed_escape(struct terminal *t, const char *s, size_t size)
         else if (answer == ESCAPE_STRING)
             obey_string(t);
         else
-            control(t, (uint8_t)s[n]);
+            obey_control(t, (uint8_t)s[n]);
         if (!escape_inside(&t->escape))
             return n + 1;
     }
@@ -349,7 +349,7 @@ static size_t feed_escape(struct terminal *t, const char *s, size_t size)
 }
 
 /* A control, a character beyond ASCII, or the beginning of one. */
-static size_t feed_odd(struct terminal *t, const char *s, size_t size)
+static size_t feed_other(struct terminal *t, const char *s, size_t size)
 {
     uint32_t point;
     size_t n = utf8_next(s, size, &point);
@@ -359,7 +359,7 @@ static size_t feed_odd(struct terminal *t, const char *s, size_t size)
         return size;
     }
     if (point < ' ')
-        control(t, (uint8_t)point);
+        obey_control(t, (uint8_t)point);
     else if (point == UTF8_INVALID)
         terminal_put(t, 0xfffd);
     else if (point >= 0xa0)
@@ -368,7 +368,7 @@ static size_t feed_odd(struct terminal *t, const char *s, size_t size)
 }
 
 /* Completes a character that was torn, or finds that it cannot be: how much of it came now. */
-static size_t feed_torn(struct terminal *t, const char *s, size_t size)
+static size_t feed_rest(struct terminal *t, const char *s, size_t size)
 {
     size_t had = t->torn_size, n = 0;
     char bytes[8];
@@ -376,21 +376,21 @@ static size_t feed_torn(struct terminal *t, const char *s, size_t size)
     while (n < size && had + n < 4)
         bytes[had + n] = s[n], n++;
     t->torn_size = 0;
-    size_t taken = feed_odd(t, bytes, had + n);
+    size_t taken = feed_other(t, bytes, had + n);
     /* What broke it off stays where it is; less than it had is more than one character in bytes. */
     return taken >= had ? taken - had : 0;
 }
 
-static size_t feed_some(struct terminal *t, const char *s, size_t size)
+static size_t feed_next(struct terminal *t, const char *s, size_t size)
 {
     if (t->torn_size > 0)
-        return feed_torn(t, s, size);
+        return feed_rest(t, s, size);
     if (escape_inside(&t->escape) || *s == 0x1b)
-        return feed_escape(t, s, size);
+        return feed_sequence(t, s, size);
     size_t n = scan_plain(s, size);
     if (n == 0)
-        return feed_odd(t, s, size);
-    put_text(t, s, n);
+        return feed_other(t, s, size);
+    put_ascii(t, s, n);
     return n;
 }
 
@@ -398,7 +398,7 @@ void terminal_feed(struct terminal *t, const void *bytes, size_t size)
 {
     const char *s = bytes;
     while (size > 0) {
-        size_t n = feed_some(t, s, size);
+        size_t n = feed_next(t, s, size);
         s += n;
         size -= n;
     }
@@ -413,7 +413,7 @@ static void begin_tabs(struct terminal *t, unsigned from)
             t->tabs[column / 64] |= UINT64_C(1) << column % 64;
 }
 
-static void take_size(struct terminal *t, unsigned columns, unsigned rows)
+static void set_size(struct terminal *t, unsigned columns, unsigned rows)
 {
     t->columns = (uint16_t)MIN(MAX(columns, TERMINAL_COLUMNS_MIN), TERMINAL_COLUMNS_MAX);
     t->rows = (uint16_t)MIN(MAX(rows, TERMINAL_ROWS_MIN), TERMINAL_ROWS_MAX);
@@ -427,35 +427,35 @@ static struct cursor home_cursor(void)
     return (struct cursor){.sets = {'B', 'B', 'B', 'B'}};
 }
 
-static void begin(struct terminal *t)
+static void begin_anew(struct terminal *t)
 {
     t->modes = MODE_WRAP | MODE_CURSOR;
     t->at = t->saved[0] = t->saved[1] = home_cursor();
     t->last = 0;
     memset(t->tabs, 0, sizeof t->tabs);
     begin_tabs(t, 0);
-    take_size(t, t->columns, t->rows);
+    set_size(t, t->columns, t->rows);
 }
 
 void terminal_init(struct terminal *t, unsigned columns, unsigned rows)
 {
     *t = (struct terminal){0};
-    take_size(t, columns, rows);
-    begin(t);
+    set_size(t, columns, rows);
+    begin_anew(t);
 }
 
 void terminal_reset(struct terminal *t)
 {
     if (t->paper && terminal_has(t, MODE_ALTERNATE))
         t->paper->choose(t->paper_self, false);
-    begin(t);
+    begin_anew(t);
     for (unsigned row = 0; row < t->rows; row++)
         terminal_erase(t, row, 0, t->columns);
 }
 
 unsigned terminal_resize(struct terminal *t, unsigned columns, unsigned rows)
 {
-    take_size(t, columns, rows);
+    set_size(t, columns, rows);
     unsigned gone = t->at.row >= t->rows ? t->at.row - t->rows + 1u : 0;
     t->at.row = (uint16_t)(t->at.row - gone);
     t->at.column = (uint16_t)MIN((unsigned)t->at.column, t->columns - 1u);

@@ -81,9 +81,9 @@ struct cursor {
     uint16_t row, column;
     bool full; /* a character stands in the last column: the next one begins a new row */
     bool origin;
-    uint8_t set;     /* which of the four is in use, */
-    uint8_t once;    /* and for the next character alone, or the same */
-    char sets[4];    /* final bytes of their names: '0' has lines, 'A' a pound */
+    uint8_t set;  /* which of the four is in use, */
+    uint8_t once; /* and for the next character alone, or the same */
+    char sets[4]; /* final bytes of their names: '0' has lines, 'A' a pound */
     struct pen pen;
 };
 
@@ -110,7 +110,8 @@ struct terminal {
     uint64_t tabs[(TERMINAL_COLUMNS_MAX + 63) / 64];
 };
 
-/* The size is brought within the bounds above. Paper and answer are set by the owner, afterwards. */
+/* The size is brought within the bounds above. Paper and answer are set by the owner, afterwards.
+ */
 void terminal_init(struct terminal *t, unsigned columns, unsigned rows);
 
 void terminal_feed(struct terminal *t, const void *bytes, size_t size);

@@ -58,9 +58,10 @@ static void to_row(struct terminal *t, uint32_t row)
     terminal_go_to(t, row, column);
 }
 
-/* -- Erasing and moving what is drawn ----------------------------------------------------------- */
+/* -- Erasing and moving what is drawn -----------------------------------------------------------
+ */
 
-static void erase_line(struct terminal *t, uint32_t what)
+static void erase_in_row(struct terminal *t, uint32_t what)
 {
     unsigned column = t->at.column;
     if (what == 0)
@@ -80,7 +81,7 @@ static void erase_display(struct terminal *t, uint32_t what)
     for (unsigned row = from; row < to; row++)
         terminal_erase(t, row, 0, t->columns);
     if (what < 2)
-        erase_line(t, what);
+        erase_in_row(t, what);
 }
 
 static bool in_region(const struct terminal *t)
@@ -246,7 +247,7 @@ static bool obey_edit(struct terminal *t, uint32_t given, uint32_t n)
         erase_display(t, given);
         return true;
     case 'K':
-        erase_line(t, given);
+        erase_in_row(t, given);
         return true;
     case 'L':
         shift_rows(t, -most);
@@ -349,7 +350,7 @@ void terminal_obey_private(struct terminal *t)
     else if (mark == '?' && command == 'J')
         erase_display(t, given);
     else if (mark == '?' && command == 'K')
-        erase_line(t, given);
+        erase_in_row(t, given);
     else if (mark == '?' && command == 'n' && given == 6)
         say_where(t, "?");
     else if (mark == '>' && command == 'c')

@@ -103,10 +103,8 @@ static const uint16_t attributes_on[10] = {
 };
 
 static const uint16_t attributes_off[10] = {
-    [1] = PEN_UNDERLINE,        [2] = PEN_BOLD | PEN_FAINT,
-    [3] = PEN_ITALIC,           [4] = PEN_UNDERLINE,
-    [5] = PEN_BLINK,            [7] = PEN_REVERSE,
-    [8] = PEN_HIDDEN,           [9] = PEN_STRUCK,
+    [1] = PEN_UNDERLINE, [2] = PEN_BOLD | PEN_FAINT, [3] = PEN_ITALIC, [4] = PEN_UNDERLINE,
+    [5] = PEN_BLINK,     [7] = PEN_REVERSE,          [8] = PEN_HIDDEN, [9] = PEN_STRUCK,
 };
 
 /* How many numbers from one on are joined to it by colons. */

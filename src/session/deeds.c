@@ -10,6 +10,7 @@
 #include "home/door.h"
 #include "home/mirror.h"
 #include "home/run_watch.h"
+#include "screen/terminal.h"
 #include "session/session.h"
 
 bool session_mirrors(nacre_session *s, const nacre_id *id)
@@ -251,6 +252,34 @@ int nacre_signal(nacre_session *session, const nacre_id *id, int signal, nacre_e
 {
     nacre_op *op;
     int r = session_signal(session, id, signal, &op, reterr);
+    return r < 0 ? r : op_finish(op, NULL, 0, reterr);
+}
+
+int session_resize(nacre_session *s, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
+                   nacre_error *err)
+{
+    nacre_error spare;
+    void *self;
+    int r = session_check_id(s, id, true, err);
+    if (r < 0)
+        return r;
+    const nacre_backend_ops *ops = session_ops_of(s, id, &self);
+    if (!ops->resize)
+        return session_unsupported(ops, "give commands a terminal", err);
+    if (columns < (int)TERMINAL_COLUMNS_MIN || columns > (int)TERMINAL_COLUMNS_MAX ||
+        rows < (int)TERMINAL_ROWS_MIN || rows > (int)TERMINAL_ROWS_MAX)
+        return err_set(err, NACRE_EINVAL, "a terminal has %u to %u columns and %u to %u rows",
+                       TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX, TERMINAL_ROWS_MIN,
+                       TERMINAL_ROWS_MAX);
+    *ret_op = NULL;
+    return ops->resize(self, id, columns, rows, ret_op, err ? err : &spare);
+}
+
+int nacre_resize(nacre_session *session, const nacre_id *id, int columns, int rows,
+                 nacre_error *reterr)
+{
+    nacre_op *op;
+    int r = session_resize(session, id, columns, rows, &op, reterr);
     return r < 0 ? r : op_finish(op, NULL, 0, reterr);
 }
 

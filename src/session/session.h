@@ -115,6 +115,11 @@ int session_kill(nacre_session *s, const nacre_id *id, const nacre_kill_options 
                  nacre_op **ret_op, nacre_error *err);
 int session_input(nacre_session *s, const nacre_id *id, const void *data, size_t size, int eof,
                   nacre_op **ret_op, nacre_error *err);
+int session_resize(nacre_session *s, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
+                   nacre_error *err);
+/* See nacre_get_screen(): without a look, so that nothing waits. */
+int session_screen(nacre_session *s, const nacre_id *id, nacre_screen *ret_screen,
+                   nacre_error *err);
 int session_signal(nacre_session *s, const nacre_id *id, int signal, nacre_op **ret_op,
                    nacre_error *err);
 int session_background(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err);

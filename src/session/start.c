@@ -339,6 +339,8 @@ int session_start(nacre_session *s, const nacre_command *command, nacre_op **ret
         return r;
     if (!command || command->size != sizeof *command)
         return err_set(err, NACRE_EINVAL, "the command must start from NACRE_COMMAND_INIT");
+    if (command->tty && !s->ops.resize)
+        return session_unsupported(&s->ops, "give commands a terminal", err);
     r = begin_starting(s, err);
     if (r < 0)
         return r;

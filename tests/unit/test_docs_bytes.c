@@ -7,6 +7,7 @@
 
 #include "base/defs.h"
 #include "run/log.h"
+#include "run/marks.h"
 #include "run/wire.h"
 
 struct field {
@@ -28,7 +29,8 @@ static const struct field spec_fields[] = {
     F(fleeting),     F(paced),       F(owner_start), F(limits),   F(bounds),    F(program),
     F(text),         F(text_size),   F(cwd),         F(run_path), F(name),      F(description),
     F(session_name), F(session_cwd), F(argv),        F(argc),     F(env),       F(envc),
-    F(groups),       F(strict),      F(sandbox),     F(person),   F(pad),       F(sum),
+    F(groups),       F(strict),      F(sandbox),     F(person),   F(columns),   F(rows),
+    F(sum),
 };
 #undef F
 
@@ -73,6 +75,11 @@ static const struct field state_fields[] = {
     F(pipestatus_count),
     F(pipestatus),
     F(cgroup),
+    F(leader_pid),
+    F(marks),
+    F(columns),
+    F(rows),
+    F(pad),
     F(limits),
     F(sum),
 };
@@ -104,6 +111,12 @@ static const struct field span_fields[] = {
 static const struct field denial_fields[] = {F(kind), F(pid), F(program), F(target), F(why)};
 #undef F
 
+#define F(member) FIELD(run_mark, member)
+static const struct field mark_fields[] = {
+    F(offset), F(when_us), F(columns), F(rows), F(pad), F(sum),
+};
+#undef F
+
 /* The structures that have a table of their own. */
 static const struct layout {
     const char *name;
@@ -117,6 +130,7 @@ static const struct layout {
     {"log_index", sizeof(struct log_index), index_fields, ARRAY_SIZE(index_fields)},
     {"span", sizeof(struct span), span_fields, ARRAY_SIZE(span_fields)},
     {"denial", sizeof(struct denial), denial_fields, ARRAY_SIZE(denial_fields)},
+    {"run_mark", sizeof(struct run_mark), mark_fields, ARRAY_SIZE(mark_fields)},
 };
 
 #define WHOLE(type)       sizeof(struct type), sizeof(struct type)
@@ -180,6 +194,10 @@ static const struct message {
      WHOLE(wire_fenced),
      {FIELD(wire_fenced, error), FIELD(wire_fenced, step), FIELD(wire_fenced, place),
       FIELD(wire_fenced, fds), FIELD(wire_fenced, landlock), FIELD(wire_fenced, port)}},
+    {"RESIZE",
+     WIRE_RESIZE,
+     WHOLE(wire_resize),
+     {FIELD(wire_resize, columns), FIELD(wire_resize, rows)}},
     {"GATE_HELLO",
      WIRE_GATE_HELLO,
      UP_TO(wire_gate_hello, rules),

@@ -16,7 +16,8 @@ static struct built build_with(const char *const *extra, const struct secret_rul
 {
     struct built b;
     b.buf = BUF_UP_TO(4 << 20);
-    assert_int_equal(environment_build(&id, "/a dir", NULL, extra, rules, &b.buf, &b.count), 0);
+    assert_int_equal(environment_build(&id, "/a dir", false, NULL, extra, rules, &b.buf, &b.count),
+                     0);
     /* As many strings as it says, and nothing behind them. */
     const char *p = b.buf.data;
     for (uint32_t i = 0; i < b.count; i++)
@@ -261,7 +262,7 @@ static void the_ceiling_is_told(void **state)
     struct buf out;
     uint32_t count;
     out = BUF_UP_TO(50);
-    assert_int_equal(environment_build(&id, "/", NULL, NULL, NULL, &out, &count), -E2BIG);
+    assert_int_equal(environment_build(&id, "/", false, NULL, NULL, NULL, &out, &count), -E2BIG);
     buf_done(&out);
 }
 

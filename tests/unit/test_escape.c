@@ -188,10 +188,20 @@ static void answers_say_what_ended(void **state)
         const char *text;
         enum escape_answer last;
     } rows[] = {
-        {"\x1b[1m", ESCAPE_COMMAND},   {"\x1b[1:2m", ESCAPE_COMMAND}, {"\x1b[1:2A", ESCAPE_PRIVATE},
-        {"\x1b[>c", ESCAPE_PRIVATE},   {"\x1b" "7", ESCAPE_SHORT},    {"\x1bM", ESCAPE_SHORT},
-        {"\x1b(0", ESCAPE_SHORT},      {"\x1b]0;a\a", ESCAPE_STRING}, {"\x1b]0;a\x1b", ESCAPE_STRING},
-        {"\x1bPa\x1b", ESCAPE_STRING}, {"\x1b]0;a\x18", ESCAPE_TAKEN}, {"\x1b[1\x18", ESCAPE_TAKEN},
+        {"\x1b[1m", ESCAPE_COMMAND},
+        {"\x1b[1:2m", ESCAPE_COMMAND},
+        {"\x1b[1:2A", ESCAPE_PRIVATE},
+        {"\x1b[>c", ESCAPE_PRIVATE},
+        {"\x1b"
+         "7",
+         ESCAPE_SHORT},
+        {"\x1bM", ESCAPE_SHORT},
+        {"\x1b(0", ESCAPE_SHORT},
+        {"\x1b]0;a\a", ESCAPE_STRING},
+        {"\x1b]0;a\x1b", ESCAPE_STRING},
+        {"\x1bPa\x1b", ESCAPE_STRING},
+        {"\x1b]0;a\x18", ESCAPE_TAKEN},
+        {"\x1b[1\x18", ESCAPE_TAKEN},
     };
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct escape e = {0};
@@ -230,12 +240,11 @@ static void colours_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_not_taken),       cmocka_unit_test(whole_sequences_end),
-        cmocka_unit_test(only_osc_ends_at_a_bell), cmocka_unit_test(nothing_goes_over_a_newline),
-        cmocka_unit_test(it_can_be_cut_off),       cmocka_unit_test(controls_inside_are_obeyed),
-        cmocka_unit_test(there_is_a_ceiling),      cmocka_unit_test(commands_have_a_number),
-        cmocka_unit_test(what_programs_say_is_told),
-        cmocka_unit_test(answers_say_what_ended),
+        cmocka_unit_test(text_is_not_taken),         cmocka_unit_test(whole_sequences_end),
+        cmocka_unit_test(only_osc_ends_at_a_bell),   cmocka_unit_test(nothing_goes_over_a_newline),
+        cmocka_unit_test(it_can_be_cut_off),         cmocka_unit_test(controls_inside_are_obeyed),
+        cmocka_unit_test(there_is_a_ceiling),        cmocka_unit_test(commands_have_a_number),
+        cmocka_unit_test(what_programs_say_is_told), cmocka_unit_test(answers_say_what_ended),
         cmocka_unit_test(colours_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

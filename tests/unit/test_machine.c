@@ -31,6 +31,8 @@ STUB(connects_forget)
 STUB(appeared_look)
 STUB(excess_begin)
 STUB(excess_note)
+STUB(tty_begin)
+STUB(tty_revive)
 
 void publish(struct keeper *k)
 {

@@ -93,7 +93,10 @@ static const struct expectation expectations[] = {
     {CSI "3;4H" CSI "2Ax" CSI "Bx" CSI "Cx" CSI "9Dx", "   x\nx   x x\n", 1, 1},
     {CSI "3d" CSI "5Gx", "\n\n    x\n", 2, 5},
     {"ab" CSI "Ec" CSI "Fd", "db\nc\n", 0, 1},
-    {"ab\x1b" "7\r\ncd\x1b" "8e", "abe\ncd\n", 0, 3},
+    {"ab\x1b"
+     "7\r\ncd\x1b"
+     "8e",
+     "abe\ncd\n", 0, 3},
     {"ab" CSI "s\r\ncd" CSI "ue", "abe\ncd\n", 0, 3},
     {CSI "2;4r" CSI "?6h" CSI "9;1Hx" CSI "1;1Hy", "\ny\n\nx\n", 1, 1},
     /* Erasing. */
@@ -104,8 +107,12 @@ static const struct expectation expectations[] = {
     {"1\r\n2\r\n3" CSI "2;1H" CSI "1J", "\n\n3\n", 1, 0},
     {"1\r\n2" CSI "2J", "", 1, 1},
     {"abcdef" CSI "4D" CSI "2X", "ab  ef\n", 0, 2},
-    {"a\u4f60" "b" CSI "2G" CSI "X", "a  b\n", 0, 1},
-    {"a\u4f60" "b" CSI "3Gx", "a xb\n", 0, 3},
+    {"a\u4f60"
+     "b" CSI "2G" CSI "X",
+     "a  b\n", 0, 1},
+    {"a\u4f60"
+     "b" CSI "3Gx",
+     "a xb\n", 0, 3},
     /* Inserting and deleting. */
     {"abcdef" CSI "4D" CSI "2@", "ab  cdef\n", 0, 2},
     {"abcdef" CSI "4D" CSI "2P", "abef\n", 0, 2},
@@ -126,21 +133,30 @@ static const struct expectation expectations[] = {
     /* What combines, and what is wide. */
     {"e\u0301x", "e\u0301x\n", 0, 2},
     {"\u4f60\u0301x", "\u4f60\u0301x\n", 0, 3},
-    {"\U0001f468\u200d\U0001f469\u200d\U0001f467x",
-     "\U0001f468\u200d\U0001f469\u200d\U0001f467x\n", 0, 7},
+    {"\U0001f468\u200d\U0001f469\u200d\U0001f467x", "\U0001f468\u200d\U0001f469\u200d\U0001f467x\n",
+     0, 7},
     {"1234567890123456789e\u0301", "1234567890123456789e\u0301\n", 0, 19},
-    {"\x80" "a\xe2\x82" "b", "\ufffd" "a\ufffd" "b\n", 0, 4},
+    {"\x80"
+     "a\xe2\x82"
+     "b",
+     "\ufffd"
+     "a\ufffd"
+     "b\n",
+     0, 4},
     /* The other screen. */
     {"ab" CSI "?1049hcd", "  cd\n", 0, 4},
     {"ab" CSI "?1049hcd" CSI "?1049le", "abe\n", 0, 3},
     {"ab" CSI "?47hcd" CSI "?47le", "ab  e\n", 0, 5},
     /* What has no effect here. */
-    {"a\x1b]0;title\x07" "b\x1bP1;2q#\x1b\\c\x1b_x\x1b\\d" CSI "?2026h" CSI "1 qe", "abcde\n", 0, 5},
+    {"a\x1b]0;title\x07"
+     "b\x1bP1;2q#\x1b\\c\x1b_x\x1b\\d" CSI "?2026h" CSI "1 qe",
+     "abcde\n", 0, 5},
     /* From the beginning. */
-    {"ab" CSI "2;3r" CSI "?6h\x1b" "cx", "x\n", 0, 1},
+    {"ab" CSI "2;3r" CSI "?6h\x1b"
+     "cx",
+     "x\n", 0, 1},
     {CSI "4h" CSI "?6h" CSI "31m" CSI "!pab\rx", "xb\n", 0, 1},
-    {"\x1b#8" CSI "2;5r" CSI "2;1H" CSI "9M",
-     "EEEEEEEEEEEEEEEEEEEE\n", 1, 0},
+    {"\x1b#8" CSI "2;5r" CSI "2;1H" CSI "9M", "EEEEEEEEEEEEEEEEEEEE\n", 1, 0},
 };
 
 static void sequences_do_what_they_say(void **state)

@@ -11,10 +11,10 @@
 #define BYTES  (BLOCK / 4)
 #define MOST   256 /* different blocks: their number is a byte */
 
-static unsigned char blocks[MOST][BYTES], index_of[POINTS / BLOCK];
+static unsigned char blocks[MOST][BYTES], block_of[POINTS / BLOCK];
 static int count;
 
-static void measure(int block, unsigned char to[BYTES])
+static void measure_block(int block, unsigned char to[BYTES])
 {
     memset(to, 0, BYTES);
     for (int i = 0; i < BLOCK; i++) {
@@ -43,15 +43,15 @@ int main(void)
 {
     unsigned char bytes[BYTES];
     for (int i = 0; i < POINTS / BLOCK; i++) {
-        measure(i, bytes);
+        measure_block(i, bytes);
         int found = find_block(bytes);
         if (found == MOST)
             return 1;
-        index_of[i] = (unsigned char)found;
+        block_of[i] = (unsigned char)found;
     }
     printf("#define WIDTH_POINTS %d\n#define WIDTH_BLOCK %d\n", POINTS, BLOCK);
     printf("static const unsigned char width_index[] = {\n");
-    print_bytes(index_of, POINTS / BLOCK);
+    print_bytes(block_of, POINTS / BLOCK);
     printf("};\nstatic const unsigned char width_blocks[][%d] = {\n", BYTES);
     for (int i = 0; i < count; i++) {
         printf("{");

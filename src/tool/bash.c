@@ -5,6 +5,7 @@
 #include "backend/op.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "screen/terminal.h"
 #include "session/session.h"
 #include "tool/feeding.h"
 #include "tool/missed.h"
@@ -21,6 +22,8 @@ struct bash_args {
     const json_t *env;
     struct arg_bytes input;
     bool keep_stdin;
+    bool tty;
+    int64_t columns, rows;
     int64_t yield;
     int lifetime;
     const char *name;
@@ -78,6 +81,14 @@ static const struct arg bash_args_table[] = {
      .help = "Text for its standard input. Without it, reading stdin ends at once."},
     {"keep_stdin", ARG_FLAG, offsetof(struct bash_args, keep_stdin), .example = "true",
      .help = "Keep its stdin open, to be fed with bash_input."},
+    {"tty", ARG_FLAG, offsetof(struct bash_args, tty), .aliases = "pty", .example = "true",
+     .help = "Give it a terminal, for programs that want one: editors, REPLs, debuggers, prompts. "
+             "See what is on it with bash_output(screen: true), press keys with bash_input."},
+    {"columns", ARG_COUNT, offsetof(struct bash_args, columns), .least = TERMINAL_COLUMNS_MIN,
+     .most = TERMINAL_COLUMNS_MAX, .aliases = "cols", .example = "120",
+     .help = "Of the terminal. Default: 120."},
+    {"rows", ARG_COUNT, offsetof(struct bash_args, rows), .least = TERMINAL_ROWS_MIN,
+     .most = TERMINAL_ROWS_MAX, .example = "40", .help = "Likewise. Default: 40."},
     {"yield", ARG_SECONDS, offsetof(struct bash_args, yield), .least = 0, .most = YEAR_MS,
      .aliases = "yield_time_ms", .example = "10",
      .help = "Seconds after which to answer although it is not done; it goes on in the "
@@ -180,9 +191,18 @@ static void set_times(nacre_call *c, nacre_command *command)
         command->timeout_ms = b->timeout_ms;
 }
 
+/* Who says how large it is wants one. */
+static bool has_terminal(const struct bash_args *a)
+{
+    return a->tty || a->columns > 0 || a->rows > 0;
+}
+
 static void set_input(const struct bash_args *a, nacre_command *command)
 {
-    if (a->keep_stdin) {
+    command->tty = has_terminal(a);
+    command->columns = a->columns > 0 ? (int)a->columns : 0;
+    command->rows = a->rows > 0 ? (int)a->rows : 0;
+    if (a->keep_stdin || command->tty) {
         command->input = NACRE_STDIN_PIPE;
     } else if (a->input.data) {
         command->input = NACRE_STDIN_BYTES;
@@ -197,7 +217,7 @@ static void feed_stdin(nacre_call *c)
     const struct bash_args *a = c->args;
     struct bash *b = c->state;
     nacre_error ignored;
-    if (a->keep_stdin && a->input.size > 0 && !b->joined)
+    if ((a->keep_stdin || has_terminal(a)) && a->input.size > 0 && !b->joined)
         feeding_write(&b->feeding, c, &b->id, a->input.data, a->input.size, false, &ignored);
 }
 
@@ -552,8 +572,9 @@ const struct tool tool_bash = {
     .title = "Run a shell command",
     .description =
         "Runs a shell command and shows its exit code, stderr and stdout. Each call is a shell of "
-        "its own: cd and export do not persist. There is no terminal, and stdin is empty unless "
-        "given. A command that is not done after {yield} goes on in the background; its id is in "
+        "its own: cd and export do not persist. There is no terminal unless tty is given, and "
+        "stdin is empty unless given. A command that is not done after {yield} goes on in the "
+        "background; its id is in "
         "the answer. What a command leaves running (with &, nohup, setsid) does not delay the "
         "answer, and is named in it. For servers, watchers and long jobs use background: true "
         "({shells} at a time). Output that does not fit the answer ({answer}) is cut; what was "

@@ -4,6 +4,7 @@
 #include "backend/op.h"
 #include "base/err.h"
 #include "session/session.h"
+#include "tool/answer_screen.h"
 #include "tool/await.h"
 #include "tool/excerpt.h"
 #include "tool/tool.h"
@@ -21,6 +22,7 @@ struct output_args {
     int64_t tail;
     const char *filter;
     int stream;
+    bool screen;
     int64_t tokens;
     bool adopt;
 };
@@ -65,6 +67,8 @@ static const struct arg output_args_table[] = {
      .help = "Show only lines that match this regular expression, each by itself."},
     {"stream", ARG_CHOICE, offsetof(struct output_args, stream), .choices = streams,
      .example = "\"stderr\"", .help = "Only this stream. Default: both."},
+    {"screen", ARG_FLAG, offsetof(struct output_args, screen), .example = "true",
+     .help = "Show what is on its terminal now, instead of what is new."},
     {"max_output_tokens", ARG_COUNT, offsetof(struct output_args, tokens), .least = 1,
      .most = CALL_BUDGET_MAX / NACRE_TOKEN_BYTES, .example = "5000",
      .help = "The most to show; {answer} if not given."},
@@ -237,6 +241,8 @@ static int answer_one(nacre_call *c, struct answer *a, size_t i, nacre_error *er
     if (r < 0)
         return r;
     await_note(&o->await, a, i, &record);
+    if (oa->screen)
+        return answer_screen(a, &record, err);
     if (i > 0 && room < NACRE_VIEW_BUDGET_MIN)
         r = show_status(a, &record, err);
     else

@@ -28,6 +28,13 @@ int feeding_signal(struct feeding *f, nacre_call *c, const nacre_id *id, int sig
     return go_on_feeding(f, c, session_signal(c->session, id, signal, &f->op, err), err);
 }
 
+int feeding_resize(struct feeding *f, nacre_call *c, const nacre_id *id, int columns, int rows,
+                   nacre_error *err)
+{
+    *f = (struct feeding){.id = *id, .signals = true};
+    return go_on_feeding(f, c, session_resize(c->session, id, columns, rows, &f->op, err), err);
+}
+
 static int give_up_feeding(const struct feeding *f, nacre_error *err)
 {
     nacre_id_text id = nacre_id_short(&f->id);

@@ -1,5 +1,5 @@
-/* Text, the end of file and signals for a shell, as a part of a call: one word at a time, given up
- * when nothing of it is taken for two seconds. */
+/* Text, the end of file, signals and sizes for a shell, as a part of a call: one word at a time,
+ * given up when nothing of it is taken for two seconds. */
 #pragma once
 
 #include <nacre/backend.h>
@@ -26,6 +26,8 @@ struct feeding {
 int feeding_write(struct feeding *f, nacre_call *c, const nacre_id *id, const void *data,
                   size_t size, bool eof, nacre_error *err);
 int feeding_signal(struct feeding *f, nacre_call *c, const nacre_id *id, int signal,
+                   nacre_error *err);
+int feeding_resize(struct feeding *f, nacre_call *c, const nacre_id *id, int columns, int rows,
                    nacre_error *err);
 
 /*

@@ -52,7 +52,7 @@ static void use_up_to(struct grid_row *row, unsigned column)
         row->cells[row->used++] = blank_drawn;
 }
 
-static bool is_rest(const struct grid_row *row, unsigned column)
+static bool is_second_half(const struct grid_row *row, unsigned column)
 {
     return column < row->used && row->cells[column].cell.point == CELL_REST;
 }
@@ -60,7 +60,7 @@ static bool is_rest(const struct grid_row *row, unsigned column)
 /* No half of a character is left where a stretch begins or ends that is about to change. */
 static void split_character(struct grid_row *row, unsigned column)
 {
-    if (!is_rest(row, column))
+    if (!is_second_half(row, column))
         return;
     row->cells[column].cell = blank_drawn.cell;
     if (column > 0)
@@ -101,7 +101,7 @@ static void mark(void *self, unsigned at, unsigned column, uint32_t point)
     const struct grid *g = self;
     struct grid_row *row = &g->sheet->rows[at];
     use_up_to(row, column + 1);
-    if (is_rest(row, column) && column > 0)
+    if (is_second_half(row, column) && column > 0)
         column--;
     cell_add_mark(&row->cells[column].cell, point);
 }
@@ -254,7 +254,7 @@ static void copy_sheet(struct sheet *to, const struct terminal *size, const stru
         row->used = MIN(old->used, (unsigned)size->columns);
         memcpy(row->cells, old->cells, row->used * sizeof *row->cells);
         /* Of a wide character that is cut the first half is no character. */
-        if (is_rest(old, row->used) && row->used > 0)
+        if (is_second_half(old, row->used) && row->used > 0)
             row->cells[row->used - 1].cell = blank_drawn.cell;
     }
 }

@@ -170,7 +170,7 @@ static void put_translated(struct terminal *t, char c)
 }
 
 /* Printable ASCII, a row's worth at a time. */
-static void put_run(struct terminal *t, const char *s, size_t size)
+static void put_plain_run(struct terminal *t, const char *s, size_t size)
 {
     while (size > 0) {
         ensure_room(t, 1);
@@ -191,7 +191,7 @@ static void put_ascii(struct terminal *t, const char *s, size_t size)
     /* Of the next character alone, or of all. */
     while (i < size && (t->at.once != t->at.set || t->at.sets[t->at.set] != 'B'))
         put_translated(t, s[i++]);
-    put_run(t, s + i, size - i);
+    put_plain_run(t, s + i, size - i);
 }
 
 /* -- Controls ---------------------------------------------------------------------------------- */

@@ -332,7 +332,7 @@ static void add_theirs(struct buf *out, VTermScreen *screen, int row)
 {
     size_t begin = out->len;
     for (int column = 0; column < COLUMNS; column++) {
-        VTermScreenCell cell;
+        VTermScreenCell cell = {0}; /* of a blank one only the first character is set */
         vterm_screen_get_cell(screen, (VTermPos){row, column}, &cell);
         if (cell.chars[0] == UINT32_MAX)
             continue;

@@ -226,6 +226,18 @@ void http_refuse(struct http_conn *c, int status, const char *fields, const char
     http_answer(c, status, all, text, MIN((size_t)n, sizeof text - 1));
 }
 
+/* A stream may go on for hours; what was asked is of no use any more. */
+static void forget_request(struct http_conn *c)
+{
+    buf_done(&c->body);
+    if (c->in.len > c->request.size)
+        return;
+    buf_done(&c->in);
+    c->request.data = NULL;
+    c->request.path = c->request.query = (struct stretch){NULL, 0};
+    c->request.size = c->request.count = 0;
+}
+
 void http_stream_begin(struct http_conn *c, int status, const char *fields)
 {
     c->writes_chunks = c->request.minor == 1;
@@ -233,6 +245,7 @@ void http_stream_begin(struct http_conn *c, int status, const char *fields)
     put_answer_head(c, status, fields, -1);
     if (c->state != HTTP_CLOSED)
         c->state = HTTP_STREAMS;
+    forget_request(c);
     flush_out(c);
 }
 

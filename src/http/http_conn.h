@@ -90,7 +90,7 @@ void http_answer(struct http_conn *c, int status, const char *fields, const char
 /* The same with a sentence as its body, and nothing more is read. */
 void http_refuse(struct http_conn *c, int status, const char *fields, const char *why);
 
-/* Begins an answer that goes on. */
+/* Begins an answer that goes on. The request has no fields from then on. */
 void http_stream_begin(struct http_conn *c, int status, const char *fields);
 
 /* *ret_ticket, if not NULL, can be asked for with http_has_left(). */

@@ -31,11 +31,11 @@ int grid_resize(struct grid *g, unsigned columns, unsigned rows);
 unsigned grid_height(const struct grid *g);
 
 /* What stands in a row, without what is blank at its end. 0, -ENOMEM or -E2BIG. */
-int grid_row(const struct grid *g, unsigned row, struct buf *out);
+int grid_row(const struct grid *g, unsigned at, struct buf *out);
 
 /* All rows up to the last that has something, each with a newline. */
 int grid_text(const struct grid *g, struct buf *out);
 
 /* Whether a row stands out: all of what is drawn in it was drawn reversed or on a background, and
  * the rows beside it were not drawn so. */
-bool grid_row_stands_out(const struct grid *g, unsigned row);
+bool grid_row_stands_out(const struct grid *g, unsigned at);

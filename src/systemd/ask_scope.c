@@ -138,7 +138,9 @@ static void say_start(struct message_writer *w, const char *name, pid_t pid)
     message_end(w);
 }
 
-/* All at once: the bus answers in order, and of what it refuses nothing follows. */
+/* All at once: the bus answers in order, and of what it refuses nothing follows. In a login that is
+ * quite new we may be the first on the bus, before the manager itself: then the bus keeps what is
+ * for him, as long as nobody forbids it to start him. */
 static int say_everything(int bus, const char *name, pid_t pid)
 {
     struct message_writer w = {0};

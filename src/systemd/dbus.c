@@ -5,9 +5,8 @@
 
 #include "base/defs.h"
 
-#define VERSION       1
-#define NO_ANSWER     1
-#define NO_AUTO_START 2
+#define VERSION   1
+#define NO_ANSWER 1
 #define HEAD_SIZE                                                                  \
     12 /* before the fields: order, type, flags, version, size of the body, number \
         */
@@ -112,7 +111,7 @@ static void put_field(struct message_writer *w, enum header_field field, const c
 
 void message_begin(struct message_writer *w, uint32_t serial, const struct message_call *call)
 {
-    unsigned char flags = NO_AUTO_START | (call->answered ? 0 : NO_ANSWER);
+    unsigned char flags = call->answered ? 0 : NO_ANSWER;
     const unsigned char head[] = {our_order(), MESSAGE_CALL, flags, VERSION};
     w->begin = w->size;
     message_put_bytes(w, head, sizeof head);

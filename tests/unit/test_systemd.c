@@ -182,7 +182,7 @@ static void asks_for_a_scope_around_a_process(void **state UNUSED)
 static void writes_what_is_specified(void **state UNUSED)
 {
     static const unsigned char theirs[] =
-        "l\1\2\1\0\0\0\0\1\0\0\0m\0\0\0\1\1o\0\25\0\0\0/org/freedesktop/DBus\0\0\0"
+        "l\1\0\1\0\0\0\0\1\0\0\0m\0\0\0\1\1o\0\25\0\0\0/org/freedesktop/DBus\0\0\0"
         "\2\1s\0\24\0\0\0org.freedesktop.DBus\0\0\0\0\3\1s\0\5\0\0\0Hello\0\0\0"
         "\6\1s\0\24\0\0\0org.freedesktop.DBus\0\0\0";
     struct message_writer w = {0};

@@ -116,7 +116,7 @@ static int narrow_by_key(const struct setting *setting, const char *text, size_t
     const struct narrowing *n = userdata;
     const struct narrowable *narrowable = find_narrowable(setting);
     __attribute__((cleanup(value_free))) struct value wanted = VALUE_NONE;
-    struct buf narrower cleanup_buf = BUF_UP_TO(2 * VALUE_LIST_MAX);
+    struct buf narrower cleanup_buf = BUF_UP_TO((size_t)2 * VALUE_LIST_MAX);
     char where[PATH_MAX + 32];
     snprintf(where, sizeof where, "%.100s:%zu: ", n->path, line);
     if (!narrowable)

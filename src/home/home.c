@@ -18,6 +18,7 @@
 #include "run/log.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
+#include "sys/fsize.h"
 #include "sys/host.h"
 #include "sys/proc.h"
 
@@ -391,6 +392,7 @@ int home_set_told(nacre_home *h, const nacre_id *id, nacre_error *err)
     /* What is damaged is told all the same, and has no moment. */
     if (run_read_state(&run, &state, NULL) < 0)
         state.exited_ns = 0;
+    FSIZE_SHELTER();
     int e = run_set_told(&run, &state);
     return e < 0 ? err_sys(err, NACRE_EIO, -e, "told", "cannot note that shell %s was told",
                            nacre_id_short(id).s)

@@ -31,7 +31,7 @@ async function callOnce(stage, era) {
   assert.deepEqual(listed.tools.map((tool) => tool.name), tools);
   const result = await inspect(stage, era, '--method', 'tools/call', '--tool-name', 'bash',
     '--tool-arg', 'command=echo inspected; exit 4');
-  assert.match(textOf(result), /^Exit code: 4 /);
+  assert.match(textOf(result), /^Exit code: 4\n/);
   assert.match(textOf(result), /inspected/);
 }
 

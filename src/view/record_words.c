@@ -197,15 +197,29 @@ static json_t *exit_code_json(const nacre_record *record)
     return record->exit_code >= 0 ? json_integer(record->exit_code) : json_null();
 }
 
+/* Why it was ended, if it did not end by itself. */
+static json_t *reason_json(const nacre_record *record)
+{
+    static const char *const words[] = {
+        [NACRE_REASON_KILL] = "kill",     [NACRE_REASON_DEADLINE] = "deadline",
+        [NACRE_REASON_CANCEL] = "cancel", [NACRE_REASON_OWNER] = "owner",
+        [NACRE_REASON_LIMIT] = "limit",
+    };
+    size_t reason = (size_t)record->reason;
+    const char *word = reason < ARRAY_SIZE(words) ? words[reason] : NULL;
+    return word ? json_string(word) : json_null();
+}
+
 json_t *json_record(const nacre_record *record)
 {
     /* clang-format off */
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o,"
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o,"
         " s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", nacre_id_format(&record->id).s,
         "name", text_or_empty(record->name),
         "status", status_json(record),
+        "reason", reason_json(record),
         "exit_code", exit_code_json(record),
         "signal", signal_json(record->signal),
         "core_dumped", record->core_dumped,

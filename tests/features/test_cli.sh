@@ -412,7 +412,7 @@ case_run_json() {
 
     nacre run --json --timeout 0.2 -- "exec sleep $sleep"
     equal "$status" 124
-    equal "$(json 'r["status"], r["timed_out"], r["exit_code"]')" "('timed_out', True, None)"
+    equal "$(json 'r["status"], r["timed_out"], r["exit_code"], r["reason"]')" "('timed_out', True, None, 'deadline')"
 }
 
 case_run_signals() {

@@ -183,6 +183,7 @@ def hear_the_rest(place, holders, limit=12):
             server = holder.get()
             place.guard("end", server.tool, "list_shells")
             told |= {id for s in holder.all() for id, _ in s.completions()}
+        told |= place.guard("end", model.ended_with_session, place) or set()
         if all(deed.id[:8] in told for deed in place.owed):
             return
         time.sleep(0.2)

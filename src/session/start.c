@@ -218,10 +218,17 @@ static int await_start(struct session_start_op *o, nacre_error *err)
                        : 1;
 }
 
-/* A start that is over is one that a close has to wait for no longer. */
+/* A start that is over is one that a close has to wait for no longer. The session may be gone right
+ * after, so what was held of it is given back first. */
 static void finish_start(struct session_start_op *o, bool started)
 {
     nacre_session *s = o->session;
+    op_end(&o->inner);
+    if (o->reserved)
+        registry_unreserve(s->registry);
+    o->reserved = false;
+    naming_free(TAKE_PTR(o->naming));
+    asking_close(s, TAKE_PTR(o->admission.asking));
     o->over = true;
     pthread_mutex_lock(&s->lock);
     s->starting--;
@@ -272,11 +279,6 @@ static void end_session_start(nacre_op *op)
     struct session_start_op *o = (struct session_start_op *)op;
     if (session_start_asks(op))
         withdraw_question(o);
-    op_end(&o->inner);
-    if (o->reserved)
-        registry_unreserve(o->session->registry);
-    naming_free(o->naming);
-    asking_close(o->session, o->admission.asking);
     nacre_watch_close(o->result.started.watch);
     if (!o->over)
         finish_start(o, false);

@@ -230,6 +230,14 @@ int64_t nacre_input(nacre_session *session, const nacre_id *id, const void *data
     return r < 0 && taken == 0 ? r : (int64_t)taken;
 }
 
+/* What a backend did at once is an operation that is done. r is the backend's word. */
+static int done_at_once(int r, nacre_op **ret_op, nacre_error *err)
+{
+    if (r == 0 && !*ret_op)
+        *ret_op = op_done();
+    return r < 0 || *ret_op ? r : err_set(err, NACRE_ENOMEM, "out of memory");
+}
+
 int session_signal(nacre_session *s, const nacre_id *id, int signal, nacre_op **ret_op,
                    nacre_error *err)
 {
@@ -243,9 +251,7 @@ int session_signal(nacre_session *s, const nacre_id *id, int signal, nacre_op **
         return session_unsupported(ops, "signal commands", err);
     *ret_op = NULL;
     r = ops->signal(self, id, signal, ret_op, err ? err : &spare);
-    if (r == 0 && !*ret_op)
-        *ret_op = op_done();
-    return r < 0 || *ret_op ? r : err_set(err, NACRE_ENOMEM, "out of memory");
+    return done_at_once(r, ret_op, err);
 }
 
 int nacre_signal(nacre_session *session, const nacre_id *id, int signal, nacre_error *reterr)
@@ -272,7 +278,8 @@ int session_resize(nacre_session *s, const nacre_id *id, int columns, int rows, 
                        TERMINAL_COLUMNS_MIN, TERMINAL_COLUMNS_MAX, TERMINAL_ROWS_MIN,
                        TERMINAL_ROWS_MAX);
     *ret_op = NULL;
-    return ops->resize(self, id, columns, rows, ret_op, err ? err : &spare);
+    r = ops->resize(self, id, columns, rows, ret_op, err ? err : &spare);
+    return done_at_once(r, ret_op, err);
 }
 
 int nacre_resize(nacre_session *session, const nacre_id *id, int columns, int rows,

@@ -243,3 +243,26 @@ TEST(a_table_of_another_version)
     options.backend = &backend;
     CHECK_CODE(NACRE_EUNSUPPORTED, nacre_open(&options, &s, ERR));
 }
+
+/* What is done at once needs no operation. */
+static int resize_at_once(void *self, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
+                          nacre_error *err)
+{
+    (void)self, (void)id, (void)columns, (void)rows, (void)ret_op, (void)err;
+    return 0;
+}
+
+TEST(a_size_that_is_taken_at_once)
+{
+    nacre_backend backend;
+
+    CHECK_OK(small_backend_new(&backend));
+    nacre_backend_ops ops = *backend.ops;
+    ops.resize = resize_at_once;
+    backend.ops = &ops;
+    nacre_session *s = open_on(&backend, -1);
+    nacre_id id = start_stubborn(s, marker(), 100);
+    CHECK_OK(nacre_resize(s, &id, 100, 30, ERR));
+    kill_shell(s, &id, 0);
+    close_session(s);
+}

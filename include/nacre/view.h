@@ -90,12 +90,13 @@ typedef struct nacre_position {
 /*
  * What is new in a shell's output since *position, in the order it was printed: a line
  * `[shell <id> — <status>]`, then the new lines, or `(no new output)`. An unfinished last line is
- * shown as it is; when it has been finished it is shown again only if it changed meanwhile. What
- * does not fit the budget is left out of the middle, counted, and said how to get back. *position
- * moves behind what was shown or left out; keep a copy to be able to read the same again.
- * *ret_text as of nacre_summary(). ret_new, if not NULL, gets 1 if there was new output, else 0.
- * options may be NULL; compact is ignored. With one stream only, the other one counts as read.
- * NACRE_EINVAL if the position lies behind all output: it is another shell's.
+ * shown as it is; when it has been finished it is shown again only if it changed meanwhile, and of
+ * a long one that has only grown what is new. Of a stream whose new bytes are none of a text their
+ * number is shown. What does not fit the budget is left out of the middle, counted, and said how to
+ * get back. *position moves behind what was shown or left out; keep a copy to be able to read the
+ * same again. *ret_text as of nacre_summary(). ret_new, if not NULL, gets 1 if there was new
+ * output, else 0. options may be NULL; compact is ignored. With one stream only, the other one
+ * counts as read. NACRE_EINVAL if the position lies behind all output: it is another shell's.
  */
 NACRE_API int nacre_view_read(nacre_session *session, const nacre_id *id, nacre_position *position,
                               const nacre_view_options *options, char **ret_text, int *ret_new,

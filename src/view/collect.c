@@ -4,10 +4,6 @@
 
 #include "base/defs.h"
 #include "run/log.h"
-#include "text/utf8.h"
-
-#define SAMPLE        ((size_t)8000) /* as git looks for a zero */
-#define STRANGE_LEAST 32
 
 /* -- Lines that are kept ----------------------------------------------------------------------- */
 
@@ -243,39 +239,11 @@ void collect_free(struct collect *c)
     free(c);
 }
 
-/* Controls that no text has, and what is not UTF-8. */
-static bool is_strange(uint32_t point)
-{
-    bool control = point < 0x20 && (point == 0 || !strchr("\t\n\r\b\f\a\x1b", (int)point));
-    return point == UTF8_INVALID || point == 0x7f || control;
-}
-
-static void sample(struct collect *c, const char *data, size_t size)
-{
-    size_t most = MIN(size, SAMPLE - c->sampled);
-    /* A character that began in the piece before was counted there as none. */
-    size_t torn = c->sampled > 0 ? utf8_torn(data, size) : 0;
-    for (size_t at = torn, n; at < most; at += n) {
-        uint32_t point;
-        n = utf8_next(data + at, size - at, &point);
-        if (n == 0)
-            break;
-        c->strange += is_strange(point) ? n : 0;
-    }
-    c->sampled += most;
-}
-
-bool collect_is_binary(const struct collect *c)
-{
-    return c->strange >= STRANGE_LEAST && c->strange > c->sampled / 8;
-}
-
 int collect_feed(struct collect *c, const char *data, size_t size)
 {
     if (size == 0)
         return 0;
-    if (c->sampled < SAMPLE)
-        sample(c, data, size);
+    strange_take(&c->sample, data, size);
     c->bytes += size;
     c->newlines += log_count_newlines(data, size);
     c->unfinished = data[size - 1] != '\n';

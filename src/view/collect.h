@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "screen/render.h"
+#include "text/strange.h"
 #include "view/causes.h"
 #include "view/lines.h"
 
@@ -33,15 +34,12 @@ struct collect {
     struct causes causes;     /* among all of its lines */
     uint64_t bytes, newlines; /* raw, all of it */
     bool unfinished;          /* no newline at its end */
-    size_t sampled, strange;  /* of its first bytes: how many were looked at, and are no text */
+    struct strange_sample sample;
 };
 
 /* 0 or -ENOMEM. */
 int collect_new(const struct collect_options *options, struct collect **ret);
 void collect_free(struct collect *c);
-
-/* Whether it is not worth reading: of its first bytes every eighth is none of a text. */
-bool collect_is_binary(const struct collect *c);
 
 /* 0 or -ENOMEM. The causes are all there when it is finished, once. */
 int collect_feed(struct collect *c, const char *data, size_t size);

@@ -6,6 +6,7 @@
 #include "base/grow.h"
 #include "run/log.h"
 #include "screen/render.h"
+#include "text/strange.h"
 #include "view/choose.h"
 #include "view/ending_words.h"
 #include "view/lines.h"
@@ -13,6 +14,7 @@
 
 #define CHUNK      65536
 #define NOTICE_MAX 400
+#define AGAIN_MAX  40 /* bytes of a line that are shown again because it has grown */
 
 /* Newlines of one stream that follow each other in the log. */
 struct turn {
@@ -25,6 +27,7 @@ struct part_side {
     struct render *render;
     struct lines lines;
     uint64_t bytes, newlines;
+    struct strange_sample sample;
     bool torn; /* its first line is not whole */
     bool unfinished;
     uint64_t open_offset; /* in the log: where the line began that is unfinished, */
@@ -114,6 +117,7 @@ static int part_feed(struct part *p, const nacre_piece *piece, const char *data,
     side->open_bytes += size - closed;
     side->bytes += size;
     side->newlines += newlines;
+    strange_take(&side->sample, data, size);
     side->unfinished = data[size - 1] != '\n';
     int r = add_turn(p, piece->stream, newlines);
     return r == 0 ? render_feed(side->render, data, size) : r;
@@ -208,6 +212,19 @@ static uint64_t byte_base(const struct log_reading *r, const struct part *p, int
     return r->from->bytes[s];
 }
 
+/* Whether what is new of a stream is none of a text: it is counted, and not shown. */
+static bool news_are_binary(const struct log_reading *r, int s)
+{
+    return strange_is_binary(&r->parts[0].sides[s].sample) ||
+           strange_is_binary(&r->parts[1].sides[s].sample);
+}
+
+static bool is_news(const struct log_reading *r)
+{
+    return r->count > 0 || r->last > 0 || news_are_binary(r, NACRE_STDOUT) ||
+           news_are_binary(r, NACRE_STDERR);
+}
+
 /* -- Order ------------------------------------------------------------------------------------ */
 
 static uint64_t hash(const char *text, size_t size)
@@ -218,29 +235,41 @@ static uint64_t hash(const char *text, size_t size)
     return h ? h : 1;
 }
 
-/* Whether a line is the unfinished one that was shown before, and still the same. */
-static bool was_shown(const struct log_reading *r, const struct part *p, int s, size_t i)
+/* Whether a line is the unfinished one that was shown before, and begins as it did then. */
+static bool was_begun(const struct log_reading *r, const struct part *p, int s, size_t i)
 {
     const struct lines *lines = &p->sides[s].lines;
     const struct line *line = &lines->all[i];
     return p == &r->parts[0] && i == 0 && is_open(r->from, s) && line->number == 1 &&
-           line->size == r->from->open_size[s] &&
-           hash(lines_text(lines, i), line->size) == r->from->open_hash[s];
+           line->size >= r->from->open_size[s] &&
+           hash(lines_text(lines, i), r->from->open_size[s]) == r->from->open_hash[s];
+}
+
+/* What was shown of a line is not shown again: nothing of one that is still the same, and of one
+ * that has grown its beginning only if that is short, or the prompts of a program that reads from
+ * a pipe would become one line that each answer repeats. Returns whether anything of it is new. */
+static bool leave_new(struct line *line, uint64_t shown)
+{
+    if (line->size == shown)
+        /* Of several equal ones folded into it, the first is not new. */
+        return line->count-- > 1;
+    if (shown <= AGAIN_MAX || line->count > 1 || line->lost > 0)
+        return true;
+    line->at += shown;
+    line->size -= shown;
+    line->torn = true;
+    return true;
 }
 
 /* Adds the lines of one stream that begin before a number. */
 static void add_items(struct log_reading *r, struct part *p, int s, size_t *next, uint64_t number)
 {
     struct lines *lines = &p->sides[s].lines;
-    for (; *next < lines->count && lines->all[*next].number < number; ++*next) {
-        if (was_shown(r, p, s, *next)) {
-            /* Of several equal ones folded into it, the first is not new. */
-            if (lines->all[*next].count == 1)
-                continue;
-            lines->all[*next].count--;
-        }
-        r->items[r->count++] = (struct read_item){p, s, *next};
-    }
+    if (news_are_binary(r, s))
+        return;
+    for (; *next < lines->count && lines->all[*next].number < number; ++*next)
+        if (!was_begun(r, p, s, *next) || leave_new(&lines->all[*next], r->from->open_size[s]))
+            r->items[r->count++] = (struct read_item){p, s, *next};
 }
 
 /* Both streams in the order in which their lines ended. */
@@ -354,7 +383,7 @@ static int write_omitted(struct buf *out, const struct log_reading *r, nacre_aud
     for (int s = 0; s < 2; s++) {
         struct stream_spot from, to;
         omitted(r, s, &from, &to);
-        if (!(r->streams & 1u << s) || to.byte <= from.byte)
+        if (!(r->streams & 1u << s) || to.byte <= from.byte || news_are_binary(r, s))
             continue;
         lines[s] = to.line - MIN(from.line, to.line);
         bytes[s] = to.byte - from.byte;
@@ -366,6 +395,16 @@ static int write_omitted(struct buf *out, const struct log_reading *r, nacre_aud
     if (e == 0)
         e = recall_hint(out, &r->record->id, ranges, audience);
     return e == 0 ? buf_str(out, "\n") : e;
+}
+
+static int write_binary(struct buf *out, const struct log_reading *r)
+{
+    int e = 0;
+    for (int s = NACRE_STDERR; e == 0 && s >= 0; s--)
+        if (news_are_binary(r, s))
+            e = recall_binary(out, s,
+                              r->record->bytes[s] - MIN(r->from->bytes[s], r->record->bytes[s]));
+    return e;
 }
 
 static int write_items(struct buf *out, const struct log_reading *r, size_t from, size_t to,
@@ -389,8 +428,11 @@ static int write_view(struct buf *out, struct log_reading *r, const nacre_view_o
         e = pipeline_words(out, r->record);
     if (e == 0)
         e = buf_str(out, "]\n");
-    if (e < 0 || (r->count == 0 && r->last == 0))
+    if (e < 0 || !is_news(r))
         return e < 0 ? e : buf_str(out, "(no new output)\n");
+    e = write_binary(out, r);
+    if (e < 0)
+        return e;
     size_t room = budget - (out->len - before), limit = room;
     fit_items(r, room, limit);
     if (!r->whole) {
@@ -416,7 +458,7 @@ static void note_open_line(const struct part_side *side, nacre_position *next, i
     next->open_hash[s] = hash(shown ? lines_text(lines, i - 1) : "", size);
 }
 
-static void move_position(const struct log_reading *r, nacre_position *position)
+static nacre_position next_position(const struct log_reading *r)
 {
     nacre_position next = NACRE_POSITION_INIT;
     next.offset = r->end;
@@ -424,12 +466,12 @@ static void move_position(const struct log_reading *r, nacre_position *position)
         const struct part_side *side = &r->parts[r->last].sides[s];
         next.lines[s] = r->record->lines[s] - MIN((uint64_t)side->unfinished, r->record->lines[s]);
         next.bytes[s] = r->record->bytes[s];
-        if (!side->unfinished || r->end - side->open_offset > READ_OPEN)
+        if (!side->unfinished || news_are_binary(r, s) || r->end - side->open_offset > READ_OPEN)
             continue;
         next.bytes[s] -= MIN(side->open_bytes, next.bytes[s]);
         note_open_line(side, &next, s);
     }
-    *position = next;
+    return next;
 }
 
 static void log_reading_done(struct log_reading *r)
@@ -458,7 +500,8 @@ int view_merged(struct buf *out, const nacre_record *record, size_t room, summar
         e = order_items(r);
     if (e == 0)
         fit_items(r, room, room);
-    *ret_fits = e == 0 && r->whole;
+    *ret_fits = e == 0 && r->whole && !news_are_binary(r, NACRE_STDOUT) &&
+                !news_are_binary(r, NACRE_STDERR);
     if (*ret_fits)
         e = write_items(out, r, 0, r->count, room);
     log_reading_done(r);
@@ -479,13 +522,14 @@ int view_read(struct buf *out, const nacre_record *record, nacre_position *posit
     r->end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
     r->line_max = summary_budget(options);
     int e = read_parts(r, read, self);
+    const nacre_position next = next_position(r);
     if (e == 0)
         e = order_items(r);
     if (e == 0)
         e = write_view(out, r, options);
     if (e == 0) {
-        *ret_new = r->count > 0 || r->last > 0;
-        move_position(r, position);
+        *ret_new = is_news(r);
+        *position = next;
     }
     log_reading_done(r);
     return e;

@@ -11,6 +11,12 @@ const char *recall_stream(nacre_stream stream)
     return stream == NACRE_STDERR ? "stderr" : "stdout";
 }
 
+int recall_binary(struct buf *out, nacre_stream stream, uint64_t bytes)
+{
+    return buf_printf(out, "--- %s (binary: %llu bytes, not shown) ---\n", recall_stream(stream),
+                      (unsigned long long)bytes);
+}
+
 int recall_amounts(struct buf *out, const char *before, const uint64_t lines[2],
                    const uint64_t bytes[2])
 {

@@ -16,6 +16,10 @@ struct recall_range {
 
 const char *recall_stream(nacre_stream stream);
 
+/* Appends the line that stands for a stream which is none of a text, of at most so many bytes. */
+#define RECALL_BINARY_MAX 64
+int recall_binary(struct buf *out, nacre_stream stream, uint64_t bytes);
+
 /* Appends "<before>stderr 3 lines (17 bytes), stdout ...": the streams of which there is any. */
 int recall_amounts(struct buf *out, const char *before, const uint64_t lines[2],
                    const uint64_t bytes[2]);

@@ -160,7 +160,7 @@ static int collect_streams(struct source *from, summary_read_fn *read, void *sel
     for (int s = 0; r == 0 && s < 2; s++)
         r = finish_stream(&from->streams[s], end_is_there(from, s));
     for (int s = 0; r == 0 && s < 2; s++)
-        if (collect_is_binary(from->streams[s].before))
+        if (strange_is_binary(&from->streams[s].before->sample))
             from->streams[s] = (struct shown_stream){
                 .before = from->streams[s].before, .after = from->streams[s].after, .binary = true};
     return r;
@@ -375,8 +375,7 @@ static size_t longest_notice(const nacre_record *record, nacre_audience audience
     return write_left_out(&text, record, &n, audience) == 0 ? text.len : NOTICE_MAX;
 }
 
-#define BINARY_HEADING "--- %s (binary: %llu bytes, not shown) ---\n"
-#define WHOLE_HEADING  "--- %s (%llu %s) ---\n"
+#define WHOLE_HEADING "--- %s (%llu %s) ---\n"
 
 static int write_heading(struct buf *out, const struct shown_stream *s, nacre_stream stream,
                          uint64_t end_lost)
@@ -481,7 +480,7 @@ static bool fits_whole(const struct shown_stream streams[2], const nacre_view_op
 {
     size_t whole = 0;
     for (int s = 0; s < 2; s++) {
-        whole += streams[s].binary ? sizeof BINARY_HEADING + 20 : 0;
+        whole += streams[s].binary ? RECALL_BINARY_MAX : 0;
         if (!is_printed(&streams[s]))
             continue;
         if (!choose_is_complete(&streams[s]) || (options->compact > 0 && !is_short(&streams[s])))
@@ -597,8 +596,7 @@ static int write_streams(struct buf *out, const nacre_record *record,
 {
     int r = 0;
     for (int s = NACRE_STDERR; r == 0 && s >= 0; s--)
-        r = streams[s].binary ? buf_printf(out, BINARY_HEADING, recall_stream(s),
-                                           (unsigned long long)record->bytes[s])
+        r = streams[s].binary ? recall_binary(out, s, record->bytes[s])
                               : write_stream(out, &streams[s], s, headings);
     return r;
 }

@@ -57,6 +57,20 @@ def binary_output_is_counted(serve):
     text = bash(serve(), "head -c 3000 /dev/urandom; echo 'and this' >&2")
     same(text, "Exit code: 0\n--- stderr (1 line) ---\nand this\n"
                "--- stdout (binary: 3000 bytes, not shown) ---\n")
+    s = serve()
+    text = bash(s, "head -c 3000 /dev/urandom; exec sleep 60", name="noise", background=True)
+    if "binary" not in text:
+        text = s.text("bash_output", id="noise", wait=5)
+    holds(text, "--- stdout (binary: 3000 bytes, not shown) ---")
+    lacks(text, "\ufffd")
+
+
+def prompts_do_not_pile_up(serve):
+    s = serve()
+    bash(s, "exec python3 -i -q", name="repl", keep_stdin=True, background=True)
+    sizes = [len(s.text("bash_input", id="repl", input=f"print({n})\n", until=f"^{n}$"))
+             for n in range(100, 140)]
+    assert max(sizes[20:]) < 120, sizes
 
 
 # -- What cannot be seen otherwise -----------------------------------------------------------------
@@ -280,8 +294,8 @@ def ends_of_an_ended_session_are_its_own(serve):
 
 CASES = [
     only_what_needs_a_frame_gets_one, twenty_commands_cost_twenty_bytes_each,
-    both_streams_can_be_merged, binary_output_is_counted, what_python_prints_is_there_at_a_timeout,
-    what_may_be_lost_is_said, a_pipeline_that_failed_is_told, what_was_withheld_is_told,
+    both_streams_can_be_merged, binary_output_is_counted, prompts_do_not_pile_up,
+    what_python_prints_is_there_at_a_timeout, what_may_be_lost_is_said, a_pipeline_that_failed_is_told, what_was_withheld_is_told,
     who_wants_a_terminal_is_named, a_yield_that_was_cut_is_told,
     a_damaged_configuration_is_answered, a_name_is_an_id_everywhere, a_name_can_be_taken_over,
     kept_shells_of_the_directory_are_there, list_says_ports_and_directories, an_offset_is_a_window,

@@ -85,6 +85,50 @@ static void an_unfinished_line_is_shown_once(void **state)
     expect(&log, &position, HEAD "bc\nd\n");
 }
 
+/* Prompts of a program that reads from a pipe make one line that never ends. */
+static void what_was_shown_of_a_long_line_is_not_shown_again(void **state)
+{
+    (void)state;
+    struct fake_log log;
+    nacre_position position = NACRE_POSITION_INIT;
+    running(&log);
+    log_text(&log, NACRE_STDERR, "0123456789012345678901234567890123456789");
+    expect(&log, &position, HEAD "0123456789012345678901234567890123456789\n");
+    log_text(&log, NACRE_STDERR, ">>> ");
+    expect(&log, &position, HEAD "0123456789012345678901234567890123456789>>> \n");
+    log_text(&log, NACRE_STDERR, "a");
+    expect(&log, &position,
+           HEAD "\xe2\x80\xa6"
+                "a\n");
+    log_text(&log, NACRE_STDERR, "\nnext\n");
+    expect(&log, &position, HEAD "next\n");
+    log_text(&log, NACRE_STDERR, "0123456789012345678901234567890123456789012345 10%");
+    expect(&log, &position, HEAD "0123456789012345678901234567890123456789012345 10%\n");
+    log_text(&log, NACRE_STDERR, "\b\b\b20%");
+    expect(&log, &position, HEAD "0123456789012345678901234567890123456789012345 20%\n");
+    log_text(&log, NACRE_STDERR, " and on\n");
+    expect(&log, &position, HEAD "\xe2\x80\xa6 and on\n");
+}
+
+static void what_is_no_text_is_counted(void **state)
+{
+    (void)state;
+    struct fake_log log;
+    nacre_position position = NACRE_POSITION_INIT;
+    char bytes[1000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i * 7);
+    running(&log);
+    log_text(&log, NACRE_STDERR, "before\n");
+    log_add(&log, NACRE_STDOUT, bytes, sizeof bytes);
+    expect(&log, &position, HEAD "--- stdout (binary: 1000 bytes, not shown) ---\nbefore\n");
+    expect(&log, &position, NO_NEW);
+    log_add(&log, NACRE_STDOUT, bytes, sizeof bytes);
+    expect(&log, &position, HEAD "--- stdout (binary: 1000 bytes, not shown) ---\n");
+    log_text(&log, NACRE_STDOUT, "text\n");
+    expect(&log, &position, HEAD "text\n");
+}
+
 static void a_changed_line_is_shown_again(void **state)
 {
     (void)state;
@@ -307,6 +351,8 @@ int main(void)
         cmocka_unit_test(each_read_shows_what_is_new),
         cmocka_unit_test(the_order_of_the_streams_is_kept),
         cmocka_unit_test(an_unfinished_line_is_shown_once),
+        cmocka_unit_test(what_was_shown_of_a_long_line_is_not_shown_again),
+        cmocka_unit_test(what_is_no_text_is_counted),
         cmocka_unit_test(a_changed_line_is_shown_again),
         cmocka_unit_test(characters_across_reads_are_whole),
         cmocka_unit_test(output_is_framed),

@@ -4,6 +4,7 @@
 
 #include <nacre/acp.h>
 #include <nacre/ask.h>
+#include <nacre/attach.h>
 #include <nacre/backend.h>
 #include <nacre/command.h>
 #include <nacre/completion.h>

@@ -1,6 +1,7 @@
 #include "home/run_watch.h"
 #include "home/denials.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -56,6 +57,8 @@ struct nacre_watch {
     struct spec spec; /* head NULL = not loaded */
     uint64_t said;    /* of a paced run: what the keeper knows we have read */
     int asked;        /* for files that cannot be read, so many times in a row */
+    bool waits;       /* something was said to the keeper, which has not answered yet */
+    int answer;       /* an errno: what it last answered */
 };
 
 static void watch_close_run(nacre_watch *w)
@@ -313,6 +316,10 @@ static int listen_to_keeper(nacre_watch *w, nacre_error *err)
             if (!w->known && !w->quiet && w->cursor == UINT64_MAX)
                 w->cursor = w->state.log.end;
             w->known = w->told = true;
+        } else if (n == sizeof(struct wire_input_done) && event.head.type == WIRE_INPUT_DONE) {
+            const struct wire_input_done *done = (const void *)&event;
+            w->waits = false;
+            w->answer = done->error;
         }
         if (w->known && state_is_final(&w->state))
             return 0;
@@ -363,6 +370,45 @@ bool run_watch_is_over(nacre_watch *w)
 bool run_watch_is_kept(const nacre_watch *w)
 {
     return w->known && w->state.kept && (w->told || w->source != WATCH_KEEPER);
+}
+
+/* -- Saying something ------------------------------------------------------------------------- */
+
+int run_watch_say(nacre_watch *w, const void *message, size_t size)
+{
+    nacre_error error;
+    if (hear_news(w, &error) < 0 || w->source != WATCH_KEEPER)
+        return -ECONNREFUSED;
+    if (w->waits)
+        return 0;
+    if (w->answer != 0)
+        return -w->answer;
+    int r = sock_send(w->fd, message, size, NULL, 0, MSG_DONTWAIT);
+    w->waits = r >= 0;
+    return r == -EAGAIN ? 0 : r < 0 ? -ECONNREFUSED : 1;
+}
+
+int run_watch_ask(nacre_watch *w, const void *message, size_t size, int64_t timeout_ms)
+{
+    nacre_error error;
+    int64_t deadline = clock_deadline(timeout_ms);
+    int r = run_watch_say(w, message, size);
+    while (r >= 0 && clock_left_ms(deadline) > 0) {
+        struct pollfd poller = {.fd = w->fd, .events = POLLIN};
+        if (hear_news(w, &error) < 0 || w->source != WATCH_KEEPER)
+            return -ECONNREFUSED;
+        if (r == 1 && !w->waits)
+            return -w->answer;
+        if (r == 0)
+            r = run_watch_say(w, message, size);
+        RETRY(poll(&poller, 1, MIN(clock_left_ms(deadline), SLICE_MS)));
+    }
+    return r < 0 ? r : -ETIMEDOUT;
+}
+
+nacre_id run_watch_id(const nacre_watch *w)
+{
+    return w->id;
 }
 
 /* -- Events ----------------------------------------------------------------------------------- */

@@ -18,6 +18,17 @@ nacre_watch *run_watch_of_start(nacre_home *h, const nacre_id *id, int sock, str
  * costs no descriptor of its own. */
 int run_watch_fd(const nacre_watch *w);
 
+/*
+ * Says something to the keeper by the connection of the watch, which it answers by
+ * WIRE_INPUT_DONE. 1 = it is said; 0 = what was said before is not answered yet; -ECONNREFUSED =
+ * nobody is there to hear it; else what it answered before, once it has refused something. Or waits
+ * for the answer, which is the result.
+ */
+int run_watch_say(nacre_watch *w, const void *message, size_t size);
+int run_watch_ask(nacre_watch *w, const void *message, size_t size, int64_t timeout_ms);
+
+nacre_id run_watch_id(const nacre_watch *w);
+
 /* Whether everything is over and the keeper has left. */
 bool run_watch_is_over(nacre_watch *w);
 

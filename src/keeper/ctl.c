@@ -1,5 +1,6 @@
 /* The control socket: kill, input, watch. Only the same uid is answered. */
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -23,18 +24,29 @@ static void drop_conn(struct keeper *k, struct conn *c)
 {
     loop_close_conn(k, c);
     c->watching = false;
+    c->behind = false;
     c->kill_waits = false;
     c->input_waits = false;
     if (k->pacer == c)
         drain_seen(k, UINT64_MAX);
+    person_end(k, c);
 }
 
-/* A client that does not read is not waited for: the state file tells it everything. */
-static void send_to(struct keeper *k, struct conn *c, const void *message, size_t size)
+/* Nothing more is heard from it until the pipe took its last input. */
+static void listen_to(struct keeper *k, const struct conn *c)
+{
+    if (c->fd >= 0)
+        loop_watch_conn(k, c, (c->input_waits ? 0 : EPOLLIN) | (c->behind ? EPOLLOUT : 0));
+}
+
+/* A client that does not read is not waited for: the state file tells it everything. False if it
+ * has no room for the message. */
+static bool send_to(struct keeper *k, struct conn *c, const void *message, size_t size)
 {
     int r = sock_send(c->fd, message, size, NULL, 0, MSG_DONTWAIT);
     if (r < 0 && r != -EAGAIN)
         drop_conn(k, c);
+    return r != -EAGAIN;
 }
 
 struct conn *ctl_place(struct keeper *k, int fd, bool watching)
@@ -52,8 +64,8 @@ struct conn *ctl_place(struct keeper *k, int fd, bool watching)
 
 void ctl_listen(struct keeper *k, const struct conn *c)
 {
-    if (c && c->fd >= 0)
-        loop_watch_conn(k, c, EPOLLIN);
+    if (c)
+        listen_to(k, c);
 }
 
 /* When all places are taken a mere listener has to go; it reads the state instead. */
@@ -99,7 +111,11 @@ void ctl_accept(struct keeper *k)
 static void tell_state(struct keeper *k, struct conn *c)
 {
     struct wire_event event = {.head = head_of(WIRE_EVENT), .state = k->st};
-    send_to(k, c, &event, sizeof event);
+    bool behind = !send_to(k, c, &event, sizeof event);
+    if (c->fd < 0 || behind == c->behind)
+        return;
+    c->behind = behind;
+    listen_to(k, c);
 }
 
 void ctl_tell_watchers(struct keeper *k)
@@ -125,10 +141,12 @@ static void input_done(struct keeper *k, struct conn *c, int error)
 {
     struct wire_input_done done = {
         .head = head_of(WIRE_INPUT_DONE), .error = error, .taken = c->input_done};
+    union ctl_message *message = message_of(k, c);
     c->input_waits = false;
+    /* It may have been a password. */
+    explicit_bzero(message->input.data, sizeof message->input.data);
     send_to(k, c, &done, sizeof done);
-    if (c->fd >= 0)
-        loop_watch_conn(k, c, EPOLLIN);
+    listen_to(k, c);
 }
 
 /* Writes what the pipe takes; false if the rest has to wait. */
@@ -210,8 +228,11 @@ static void on_input(struct keeper *k, struct conn *c, const union ctl_message *
     c->input_waits = true;
     c->input_done = 0;
     c->turn = k->turns++;
-    /* No further message is taken from this connection until the pipe took this one. */
-    loop_watch_conn(k, c, 0);
+    if (!person_may_type(k, c)) {
+        input_done(k, c, EPERM);
+        return;
+    }
+    listen_to(k, c);
     ctl_feed(k);
 }
 
@@ -274,7 +295,15 @@ static void on_signal(struct keeper *k, struct conn *c, const union ctl_message 
 static void on_resize(struct keeper *k, struct conn *c, const union ctl_message *m)
 {
     struct wire_input_done done = {.head = head_of(WIRE_INPUT_DONE)};
-    done.error = -tty_resize(k, m->resize.columns, m->resize.rows);
+    done.error = person_resize(k, c, m->resize.columns, m->resize.rows);
+    if (c->fd >= 0)
+        send_to(k, c, &done, sizeof done);
+}
+
+static void on_attach(struct keeper *k, struct conn *c, const union ctl_message *m)
+{
+    struct wire_input_done done = {.head = head_of(WIRE_INPUT_DONE)};
+    done.error = person_begin(k, c, &m->attach);
     if (c->fd >= 0)
         send_to(k, c, &done, sizeof done);
 }
@@ -301,6 +330,7 @@ static const struct ctl_request {
     [WIRE_CHANGE] = {on_change, sizeof(struct wire_change)},
     [WIRE_SIGNAL] = {on_signal, sizeof(struct wire_signal)},
     [WIRE_RESIZE] = {on_resize, sizeof(struct wire_resize)},
+    [WIRE_ATTACH] = {on_attach, sizeof(struct wire_attach)},
     [WIRE_DENIED] = {on_denied, sizeof(struct wire_denied)},
 };
 
@@ -321,6 +351,11 @@ static bool makes_sense(const union ctl_message *m, size_t size)
 void ctl_readable(struct keeper *k, struct conn *c)
 {
     union ctl_message *message = message_of(k, c);
+    if (c->behind) {
+        tell_state(k, c);
+        if (c->fd < 0 || c->input_waits)
+            return;
+    }
     if (c->input_waits) {
         drop_conn(k, c); /* the client hung up: nobody waits for the rest */
         return;

@@ -21,7 +21,7 @@
  *   restore.c    puts the run directory back, whatever was done to it
  *   bound.c      in the stand-in: its limits; excess.c looks who uses more, and says what they did
  *   owner.c      whether the owner is still there
- *   ctl.c        the control socket
+ *   ctl.c        the control socket; persons.c who comes by it to sit beside the command
  *   preload.c    not part of the program: preloaded into the shell (see there)
  */
 #pragma once
@@ -36,6 +36,7 @@
 #include "run/denial.h"
 #include "run/fence.h"
 #include "run/log.h"
+#include "run/marks.h"
 #include "run/spec.h"
 #include "run/state.h"
 #include "run/wire.h"
@@ -172,13 +173,24 @@ enum keeper_fd {
     FD_COUNT
 };
 
+/* Of a connection that is a person's; see persons.c. */
+struct person {
+    bool is_here;
+    bool types;             /* and may */
+    uint16_t columns, rows; /* of the window that the terminal shall fit; 0 = of none */
+    uint64_t turn;          /* the order in which these came */
+    int64_t typed_ns;       /* when that was noted last */
+};
+
 struct conn {
     int fd;
     bool watching;
+    bool behind;         /* it has not heard of the newest state: there was no room */
     bool kill_waits;     /* wants to hear how the kill ended */
     bool input_waits;    /* has input that the pipe did not take yet */
     uint32_t input_done; /* bytes of it taken */
     uint64_t turn;       /* the order in which input came */
+    struct person person;
 };
 
 /* A call inside the fence that waits for a connection to be made. */
@@ -251,6 +263,7 @@ union ctl_message {
     struct wire_change change;
     struct wire_signal signal;
     struct wire_resize resize;
+    struct wire_attach attach;
     struct wire_denied denied;
 };
 
@@ -329,14 +342,15 @@ struct keeper {
     bool main_reaped;
     bool proc_ours; /* /proc shows our pids */
 
-    uint64_t turns;     /* of input */
-    struct conn *pacer; /* whose reading the command is held to, or NULL */
-    uint64_t seen;      /* by it */
-    bool held;          /* the streams are not being read */
-    bool is_terminal;   /* there is one stream, and FD_IN is the same terminal */
-    bool hung_up;       /* nobody has it open */
-    bool aside;         /* see flood.c */
-    bool must_ring;     /* the session has something to hear */
+    uint64_t turns;                 /* of input */
+    struct conn *pacer;             /* whose reading the command is held to, or NULL */
+    uint64_t seen;                  /* by it */
+    bool held;                      /* the streams are not being read */
+    bool is_terminal;               /* there is one stream, and FD_IN is the same terminal */
+    bool hung_up;                   /* nobody has it open */
+    uint16_t own_columns, own_rows; /* its size when nobody's window is to be fitted */
+    bool aside;                     /* see flood.c */
+    bool must_ring;                 /* the session has something to hear */
     int64_t published;
     int64_t revive_pause; /* until a terminal that is hung up is looked at again */
     void (*hear_after)(void *userdata, nacre_stream stream, const char *data, size_t size);
@@ -397,6 +411,16 @@ void tty_revive(struct keeper *k);
 void tty_drain(struct keeper *k, ssize_t (*pull)(struct keeper *k, nacre_stream stream));
 void tty_end_input(const struct keeper *k);
 int tty_resize(struct keeper *k, unsigned columns, unsigned rows);
+
+/* persons.c: notes it at the end of the log, with the size that the terminal has. */
+void mark_note(struct keeper *k, enum mark_kind kind);
+/* The connection becomes that of a person, until person_end(). 0 or an errno. */
+int person_begin(struct keeper *k, struct conn *c, const struct wire_attach *wish);
+void person_end(struct keeper *k, struct conn *c);
+/* Whether what comes by it is for the command. It is noted that, and not what. */
+bool person_may_type(struct keeper *k, struct conn *c);
+/* The terminal of the command, or the window of a person, has another size. 0 or an errno. */
+int person_resize(struct keeper *k, struct conn *c, unsigned columns, unsigned rows);
 
 /* connects.c: somebody inside wants to connect. */
 void connects_look(struct keeper *k);

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
-#include "run/marks.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
 #include "sys/syscalls.h"
@@ -168,6 +167,8 @@ void tty_begin(struct keeper *k)
     k->fd[FD_OUT] = master;
     k->fd[FD_IN] = fd_dup(master);
     k->revive_pause = REVIVE_NS;
+    k->own_columns = k->st.columns;
+    k->own_rows = k->st.rows;
     begin_terminal(k);
     loop_watch(k, FD_OUT);
 }
@@ -239,16 +240,9 @@ int tty_resize(struct keeper *k, unsigned columns, unsigned rows)
     if (ioctl(k->fd[FD_OUT], TIOCSWINSZ, &size) < 0)
         return -errno;
     terminal_resize(t, columns, rows);
-    struct run_mark mark = {
-        .offset = k->st.log.end,
-        .when_us = (uint64_t)(clock_mono_ns() - k->st.started_mono_ns) / 1000,
-        .columns = t->columns,
-        .rows = t->rows,
-    };
-    int r = marks_add(k->fd[FD_DIR], k->st.marks, &mark);
-    k->st.marks += r == 0;
     k->st.columns = t->columns;
     k->st.rows = t->rows;
+    mark_note(k, MARK_SIZE);
     publish(k);
     return 0;
 }

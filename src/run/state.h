@@ -106,10 +106,11 @@ struct run_state {
     char cgroup[CGROUP_PATH_MAX]; /* "" = none */
 
     int32_t leader_pid; /* of its terminal: none of its processes; 0 = it has none */
-    uint32_t marks;     /* how often that became another size; see run/marks.h */
+    uint32_t marks;     /* that were written down; see run/marks.h */
     uint16_t columns;   /* which it has now; 0 = no terminal */
     uint16_t rows;
-    uint32_t pad;
+    uint16_t viewers; /* persons who see it now, */
+    uint16_t typists; /* and those of them who may type */
 
     struct state_limits limits;
 

@@ -41,6 +41,8 @@ enum wire_type {
                          marked present, in their order */
     WIRE_FENCED = 18, /* nacre-fence: it is made, or what could not be done. fds: likewise */
     WIRE_RESIZE = 19, /* library: the terminal is to have this size. Answered by WIRE_INPUT_DONE */
+    WIRE_ATTACH = 20, /* library: from now on, and until it ends, this connection is that of a
+                         person. Answered by WIRE_INPUT_DONE */
     WIRE_GATE_HELLO = 32, /* library, to a gate: the rules. fds: the listening socket, the session's
                              line, then those of enum wire_hello_fds that are marked present */
     WIRE_GATE_READY = 33, /* gate: it lets through from now on, or why not */
@@ -200,6 +202,15 @@ struct wire_resize {
     uint32_t rows;
 };
 
+/* The size is that of the window, for a terminal that is to have it; without, it keeps its own. */
+struct wire_attach {
+    struct wire_head head;
+    uint32_t types; /* 1 = what this person types is for the command */
+    uint32_t columns;
+    uint32_t rows;
+    uint32_t pad;
+};
+
 struct wire_denied {
     struct wire_head head;
     struct denial denial;
@@ -255,6 +266,7 @@ FORMAT_PIN(4, struct wire_killed, 1048);
 FORMAT_PIN(4, struct wire_change, 16);
 FORMAT_PIN(4, struct wire_signal, 16);
 FORMAT_PIN(4, struct wire_resize, 16);
+FORMAT_PIN(4, struct wire_attach, 24);
 FORMAT_PIN(4, struct wire_denied, 464);
 FORMAT_PIN(4, struct wire_seen, 16);
 FORMAT_PIN(4, struct wire_input, 4112);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "keeper/ctl.c"
+#include "keeper/persons.c"
 
 #define CLIENTS 3
 

@@ -8,6 +8,7 @@
 
 /* Its functions reach into the keeper; they are tested in their own file. */
 #include "keeper/ctl.c"
+#include "keeper/persons.c"
 
 static struct keeper k;
 static struct keeper_room room;

@@ -79,7 +79,8 @@ static const struct field state_fields[] = {
     F(marks),
     F(columns),
     F(rows),
-    F(pad),
+    F(viewers),
+    F(typists),
     F(limits),
     F(sum),
 };
@@ -113,7 +114,7 @@ static const struct field denial_fields[] = {F(kind), F(pid), F(program), F(targ
 
 #define F(member) FIELD(run_mark, member)
 static const struct field mark_fields[] = {
-    F(offset), F(when_us), F(columns), F(rows), F(pad), F(sum),
+    F(offset), F(when_us), F(columns), F(rows), F(kind), F(sum),
 };
 #undef F
 
@@ -198,6 +199,11 @@ static const struct message {
      WIRE_RESIZE,
      WHOLE(wire_resize),
      {FIELD(wire_resize, columns), FIELD(wire_resize, rows)}},
+    {"ATTACH",
+     WIRE_ATTACH,
+     WHOLE(wire_attach),
+     {FIELD(wire_attach, types), FIELD(wire_attach, columns), FIELD(wire_attach, rows),
+      FIELD(wire_attach, pad)}},
     {"GATE_HELLO",
      WIRE_GATE_HELLO,
      UP_TO(wire_gate_hello, rules),

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static inline char text_upper(char c)
 {
@@ -22,6 +23,9 @@ bool text_is_near(const char *word, const char *name);
 /* Whether the first length bytes of text are what the pattern says: a * stands for any bytes,
  * also none; everything else for itself. */
 bool text_matches(const char *pattern, const char *text, size_t length);
+
+/* A number for a text, the same in every process. */
+uint64_t text_hash(const char *text);
 
 /* The length without a UTF-8 character that was cut at the end. */
 size_t text_whole(const char *text, size_t size);

@@ -1,13 +1,13 @@
 #include "home/door.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "home/keeper_line.h"
+#include "run/sign.h"
 #include "sys/fd.h"
 #include "sys/proc.h"
 #include "sys/sock.h"
@@ -158,33 +158,59 @@ int door_look(struct door *d, nacre_error *err)
 
 /* -- By the names of their sockets ------------------------------------------------------------- */
 
-#define NAME " @nacre/"
-
 static bool is_ours(const nacre_id *id)
 {
     cleanup_close int sock = keeper_line_open(id, -1);
     return sock >= 0;
 }
 
+struct door_search {
+    const char *prefix;
+    nacre_id id;
+    int count;
+};
+
+static int match_door(const char *name, void *userdata)
+{
+    struct door_search *search = userdata;
+    nacre_id id;
+    if (strncmp(name, search->prefix, strlen(search->prefix)) != 0 ||
+        nacre_id_parse(name, &id) != NACRE_OK ||
+        (search->count > 0 && nacre_id_equal(&id, &search->id)) || !is_ours(&id))
+        return 0;
+    search->id = id;
+    search->count++;
+    return 0;
+}
+
 int door_find(const char *prefix, nacre_id *ret_id)
 {
-    char *line = NULL;
-    size_t size = 0;
-    int count = 0;
-    FILE *names = fopen("/proc/self/net/unix", "re");
-    while (names && getline(&line, &size, names) > 0) {
-        nacre_id id;
-        const char *at = strstr(line, NAME);
-        line[strcspn(line, "\n")] = '\0';
-        if (!at || strncmp(at + strlen(NAME), prefix, strlen(prefix)) != 0 ||
-            nacre_id_parse(at + strlen(NAME), &id) != NACRE_OK ||
-            (count > 0 && nacre_id_equal(&id, ret_id)) || !is_ours(&id))
-            continue;
-        *ret_id = id;
-        count++;
-    }
-    free(line);
-    if (names)
-        fclose(names);
-    return count;
+    struct door_search search = {.prefix = prefix};
+    sock_each_abstract(match_door, &search);
+    if (search.count > 0)
+        *ret_id = search.id;
+    return search.count;
+}
+
+struct sign_search {
+    char prefix[SIGN_MAX];
+    run_fn *fn;
+    void *userdata;
+};
+
+static int match_sign(const char *name, void *userdata)
+{
+    const struct sign_search *search = userdata;
+    size_t n = strlen(search->prefix);
+    nacre_id id;
+    if (strncmp(name, search->prefix, n) != 0 || nacre_id_parse(name + n, &id) != NACRE_OK)
+        return 0;
+    return search->fn(&id, search->userdata);
+}
+
+int door_each_signed(nacre_home *h, run_fn *fn, void *userdata)
+{
+    struct sign_search search = {.fn = fn, .userdata = userdata};
+    sign_format(home_number(h), "", search.prefix);
+    return sock_each_abstract(match_sign, &search);
 }

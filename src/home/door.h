@@ -48,6 +48,11 @@ void door_wake(int sock);
 /* How many keepers of ours listen whose runs have an id that begins so; one of them. */
 int door_find(const char *prefix, nacre_id *ret_id);
 
+/* Calls fn for each run of this home that is not over, as the signs on the doors of keepers say: it
+ * needs neither a file nor a row to be found. Whoever likes may make such a name, so what it says
+ * is no more than a reason to knock. */
+int door_each_signed(nacre_home *h, run_fn *fn, void *userdata);
+
 /* Whether an error says that the files of a run cannot be read. */
 static inline bool door_is_lost(int code)
 {

@@ -179,6 +179,12 @@ int home_path(nacre_home *h, const char **ret_path, const char **ret_note, nacre
     return 0;
 }
 
+uint32_t home_number(nacre_home *h)
+{
+    const char *path;
+    return home_path(h, &path, NULL, NULL) < 0 ? 0 : h->where.number;
+}
+
 struct spare_look {
     const nacre_id *id;
     struct run *run;

@@ -64,6 +64,9 @@ void home_set_backend(nacre_home *h, const nacre_backend_ops *ops, void *self);
 /* See nacre_session_home(). */
 int home_path(nacre_home *h, const char **ret_path, const char **ret_note, nacre_error *err);
 
+/* What its runs are found by when nothing else is left of them: see run/sign.h. 0 = no home. */
+uint32_t home_number(nacre_home *h);
+
 /* The directory of runs, borrowed: NACRE_ENOTFOUND if there is none yet, NACRE_EPERM if it is not
  * this user's. Or made, if there is none. */
 int home_runs(nacre_home *h, nacre_error *err);

@@ -4,11 +4,13 @@
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "sys/fd.h"
 #include "sys/user.h"
 
@@ -75,6 +77,22 @@ static void cut_slashes(char *path)
         path[--size] = '\0';
 }
 
+/* Of the path without links, as far as there is something yet. */
+static uint32_t number_of(const char *path)
+{
+    char real[PATH_MAX] = "", whole[2 * PATH_MAX];
+    size_t size = strlen(path);
+    for (; size > 0; size = (size_t)(strrchr(whole, '/') - whole)) {
+        snprintf(whole, sizeof whole, "%.*s", (int)size, path);
+        if (realpath(whole, real))
+            break;
+        real[0] = '\0';
+    }
+    snprintf(whole, sizeof whole, "%s%s", real, path + size);
+    uint64_t hash = text_hash(whole);
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
 int home_locate(const char *configured, struct home_location *ret_home, nacre_error *err)
 {
     struct home_location home = {0};
@@ -94,6 +112,7 @@ int home_locate(const char *configured, struct home_location *ret_home, nacre_er
                  wanted, home.path);
     }
     cut_slashes(home.path);
+    home.number = number_of(home.path);
     *ret_home = home;
     return 0;
 }

@@ -6,10 +6,12 @@
 
 #include <limits.h>
 #include <nacre/error.h>
+#include <stdint.h>
 
 struct home_location {
     char path[PATH_MAX];
-    char note[240]; /* why it is not the configured place; "" if it is */
+    char note[240];  /* why it is not the configured place; "" if it is */
+    uint32_t number; /* for signs (run/sign.h): the same whatever links lead to it */
 };
 
 /* configured may be NULL: $XDG_STATE_HOME/nacre, else ~/.local/state/nacre. */

@@ -146,6 +146,7 @@ enum keeper_fd {
     FD_SPEC,
     FD_LISTEN, /* in the directory, */
     FD_DOOR,   /* and under its abstract name */
+    FD_SIGN,   /* on the door, until nothing is left of the run: run/sign.h */
     FD_CGROUP,
     FD_LEAF,   /* whether somebody is in it */
     FD_MEMORY, /* groups of version 1 for its limits, in the order of enum controller */

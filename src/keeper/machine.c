@@ -82,6 +82,7 @@ static void end_tree(struct keeper *k)
     k->st.survivors = 0;
     k->must_ring = true;
     k->st.empty_ns = clock_real_ns();
+    close_fd(&k->fd[FD_SIGN]);
     publish(k);
     ctl_tell_killers(k);
     /* The scheduler expects us to sleep now and has queued who hears this behind us. */

@@ -8,15 +8,28 @@
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "run/rundir.h"
+#include "run/sign.h"
 #include "sys/fd.h"
 #include "sys/host.h"
 #include "sys/sock.h"
+
+/* Whoever removes a run that is over may do so only when its sign is gone: else a look in between
+ * would take the directory for one that its command took away. */
+static void put_up_sign(struct keeper *k)
+{
+    char name[SIGN_MAX];
+    if (k->session.hello.home == 0)
+        return;
+    sign_format(k->session.hello.home, nacre_id_format(&k->st.id).s, name);
+    k->fd[FD_SIGN] = sock_bind_abstract(name);
+}
 
 /* A file system may have no sockets, and a system no abstract names: one of them is enough. */
 static int open_doors(struct keeper *k)
 {
     k->fd[FD_LISTEN] = sock_listen_at(k->fd[FD_DIR], "ctl");
     k->fd[FD_DOOR] = sock_listen_abstract(nacre_id_format(&k->st.id).s);
+    put_up_sign(k);
     restore_note(k);
     return MIN(MAX(k->fd[FD_LISTEN], k->fd[FD_DOOR]), 0);
 }
@@ -134,6 +147,7 @@ void setup_undo(struct keeper *k, bool all)
 {
     if (all)
         close_some(k);
+    close_fd(&k->fd[FD_SIGN]);
     setup_leave_cgroup(k);
     enter_leave(k);
     excess_leave(k);

@@ -35,6 +35,7 @@
 struct launcher {
     pthread_mutex_t lock;
     unsigned home;
+    uint32_t home_number;
     nacre_id session;
     nacre_tier tier;
     struct keeper_files files;
@@ -100,7 +101,7 @@ static void where_it_stands(struct launcher *l, struct standpoint *ret)
         }
 }
 
-int launcher_new(const nacre_id *session, const char *keeper, nacre_tier tier,
+int launcher_new(const nacre_id *session, uint32_t home, const char *keeper, nacre_tier tier,
                  struct launcher **ret_launcher, nacre_error *err)
 {
     struct launcher *l = calloc(1, sizeof *l);
@@ -108,6 +109,7 @@ int launcher_new(const nacre_id *session, const char *keeper, nacre_tier tier,
         return err_set(err, NACRE_ENOMEM, "out of memory");
     pthread_mutex_init(&l->lock, NULL);
     l->session = *session;
+    l->home_number = home;
     l->tier = tier;
     l->files = (struct keeper_files){-EBADF, -EBADF};
     l->line[0] = l->line[1] = -EBADF;
@@ -175,6 +177,7 @@ static int say_hello(const struct launcher *l, const struct launched *launched, 
         .session = l->session,
         .tier = l->tier,
         .host_pid = getpid(),
+        .home = l->home_number,
     };
     memcpy(hello.cgroup_parent, l->cgroup_parent, sizeof hello.cgroup_parent);
     int fds[4] = {runs_fd, l->line[0]};

@@ -68,8 +68,8 @@ struct launched {
         .sock = -EBADF, .word = -EBADF, .next = -EBADF, .runs = -EBADF \
     }
 
-/* Nothing is started yet; keeper may be NULL. */
-int launcher_new(const nacre_id *session, const char *keeper, nacre_tier tier,
+/* Nothing is started yet; home is its number; keeper may be NULL. */
+int launcher_new(const nacre_id *session, uint32_t home, const char *keeper, nacre_tier tier,
                  struct launcher **ret_launcher, nacre_error *err);
 
 void launcher_free(struct launcher *l);

@@ -31,7 +31,8 @@ int local_prepare(struct local *l, nacre_error *err)
         r = 0; /* there are other places */
     HOLD(&l->lock);
     if (r >= 0 && !l->launcher)
-        r = launcher_new(&l->home->options.session, l->keeper, l->tier, &l->launcher, err);
+        r = launcher_new(&l->home->options.session, home_number(l->home), l->keeper, l->tier,
+                         &l->launcher, err);
     if (r >= 0) {
         launcher_set_home(l->launcher, home_moves(l->home));
         launcher_dismissed(l->launcher, &(int){-1});

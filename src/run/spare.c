@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/defs.h"
+#include "base/text.h"
 #include "sys/fd.h"
 
 /* In the order in which they are tried; of_user: in the directory of that name below it. */
@@ -27,20 +28,12 @@ static int spare_prefix(int index, char *ret_path, size_t size)
 }
 
 /* Two homes of a user have two places. */
-static uint64_t hash_path(const char *path)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *path; path++)
-        hash = (hash ^ (unsigned char)*path) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 int run_spare_path(const char *home, int index, char *ret_path, size_t size)
 {
     int used = spare_prefix(index, ret_path, size);
     if (used < 0)
         return used;
-    int n = snprintf(ret_path + used, size - (size_t)used, "%016" PRIx64, hash_path(home));
+    int n = snprintf(ret_path + used, size - (size_t)used, "%016" PRIx64, text_hash(home));
     return n < 0 || (size_t)used + (size_t)n >= size ? -ENAMETOOLONG : 0;
 }
 

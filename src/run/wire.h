@@ -101,7 +101,7 @@ struct wire_hello {
     uint32_t tier; /* the best one to try */
     uint32_t fds;  /* of enum wire_hello_fds */
     int32_t host_pid;
-    uint32_t pad;
+    uint32_t home;                       /* its number, for the sign (run/sign.h); 0 = no sign */
     char cgroup_parent[CGROUP_PATH_MAX]; /* "" = none */
 };
 

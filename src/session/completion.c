@@ -123,11 +123,9 @@ static int claim_some(struct inheritance *in)
 static int claim_all(nacre_session *s)
 {
     cleanup_free struct inheritance *in = calloc(1, sizeof *in);
-    int r = in ? session_catalog(s, false, &in->catalog, NULL) : NACRE_ENOMEM;
-    if (r < 0)
-        return r;
-    in->session = s;
-    r = ends_refresh_home(s, in->catalog, false, false, NULL);
+    int r = in ? ends_refresh_home(s, 0, &in->catalog, NULL) : NACRE_ENOMEM;
+    if (r >= 0)
+        in->session = s;
     while (r >= 0 && (r = claim_some(in)) == ENDED_MAX)
         ;
     return MIN(r, 0);

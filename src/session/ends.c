@@ -16,11 +16,12 @@
 #include "home/report.h"
 #include "session/session.h"
 
-#define SILENT_MS 1000
-#define LOOK_MAX  1024
-#define DROP_MAX  16
-#define ROUND_MS  2
-#define LOOKS_MS  8000 /* who looks at a whole home waits no longer for what resists */
+#define SILENT_MS   1000
+#define LOOK_MAX    1024
+#define DROP_MAX    16
+#define ROUND_MS    2
+#define UNFILED_MAX 64   /* in one look */
+#define LOOKS_MS    8000 /* who looks at a whole home waits no longer for what resists */
 
 static int64_t now_ms(void)
 {
@@ -468,6 +469,56 @@ static int sweep_stray(const nacre_id *id, void *userdata)
     return 0;
 }
 
+/* -- Without files or a row -------------------------------------------------------------------- */
+
+/*
+ * A command may take its directory away before there is a row for it: the catalog may have been
+ * busy, or gone with the home. Then the sign on the door of its keeper is what leads to it, also if
+ * that is stopped. It puts the directory back when it is knocked at.
+ */
+struct unfiled {
+    nacre_session *session;
+    size_t count;
+    nacre_id ids[UNFILED_MAX];
+};
+
+static int note_unfiled(const nacre_id *id, void *userdata)
+{
+    struct unfiled *unfiled = userdata;
+    cleanup_run struct run run = RUN_NONE;
+    if (door_is_lost(home_open_run(unfiled->session->home, id, &run, NULL)))
+        unfiled->ids[unfiled->count++] = *id;
+    return unfiled->count == UNFILED_MAX;
+}
+
+struct knocking {
+    struct unfiled unfiled;
+    bool any;
+};
+
+/* Its sign is still there, so it was not over when its directory was missing, and nobody but its
+ * command can have removed that. */
+static int knock_if_unfiled(const nacre_id *id, void *userdata)
+{
+    struct knocking *knocking = userdata;
+    for (size_t i = 0; i < knocking->unfiled.count; i++)
+        if (nacre_id_equal(id, &knocking->unfiled.ids[i])) {
+            sweep_a_bit(knocking->unfiled.session, id);
+            knocking->any = true;
+        }
+    return 0;
+}
+
+static void knock_at_unfiled(nacre_session *s, bool wait)
+{
+    struct knocking knocking = {.unfiled = {.session = s}};
+    door_each_signed(s->home, note_unfiled, &knocking.unfiled);
+    if (knocking.unfiled.count > 0)
+        door_each_signed(s->home, knock_if_unfiled, &knocking);
+    if (knocking.any && wait)
+        ends_await(s, NULL);
+}
+
 /* All at once, and once more what came of it. */
 static int await_looks(struct home_walk *walk, const struct catalog_filter *open, nacre_error *err)
 {
@@ -478,21 +529,35 @@ static int await_looks(struct home_walk *walk, const struct catalog_filter *open
     return catalog_each_run(walk->catalog, open, refresh_open, walk, err);
 }
 
-int ends_refresh_home(nacre_session *s, struct catalog *catalog, bool also_running, bool wait,
-                      nacre_error *err)
+/* What can be ended is, whether or not the catalog can be written: who holds that may be a command
+ * that was to be ended. */
+static int refresh(nacre_session *s, struct catalog *catalog, unsigned how, nacre_error *err)
 {
     struct catalog_filter open = {.state = CATALOG_OPEN};
-    struct home_walk walk = {.session = s, .catalog = catalog, .also_running = also_running};
+    struct home_walk walk = {
+        .session = s, .catalog = catalog, .also_running = how & ENDS_RUNNING_TOO};
     catalog_each_run(catalog, &open, mend_open, &walk, NULL);
     int r = catalog_sync(catalog, err);
     /* Without a file every answer is made of the directories, and is not old. */
     if (r == NACRE_ENOTFOUND)
         r = 0;
-    if (r >= 0)
-        r = catalog_each_run(catalog, &open, refresh_open, &walk, err);
-    if (r >= 0)
-        r = catalog_each_stray(catalog, sweep_stray, &walk, err);
-    if (r >= 0 && wait)
-        r = await_looks(&walk, &open, err);
-    return MIN(r, 0);
+    nacre_error *more = r < 0 ? NULL : err;
+    int read = catalog_each_run(catalog, &open, refresh_open, &walk, more);
+    if (read >= 0)
+        read = catalog_each_stray(catalog, sweep_stray, &walk, more);
+    if (read >= 0 && how & ENDS_WAIT)
+        read = await_looks(&walk, &open, more);
+    return MIN(r < 0 ? r : read, 0);
+}
+
+int ends_refresh_home(nacre_session *s, unsigned how, struct catalog **ret_catalog,
+                      nacre_error *err)
+{
+    knock_at_unfiled(s, how & ENDS_WAIT);
+    int r = session_catalog(s, false, ret_catalog, err);
+    if (r < 0)
+        return r;
+    if (how & ENDS_INDEX)
+        catalog_create(*ret_catalog, NULL);
+    return refresh(s, *ret_catalog, how, err);
 }

@@ -47,8 +47,7 @@ static bool find_without_files(nacre_session *s, const char *prefix, nacre_id *r
         return true;
     /* Who looks at the whole home has written down what was left of it. */
     struct catalog *catalog;
-    return session_has_catalog(s) && session_catalog(s, false, &catalog, NULL) == 0 &&
-           ends_refresh_home(s, catalog, false, true, NULL) == 0 &&
+    return session_has_catalog(s) && ends_refresh_home(s, ENDS_WAIT, &catalog, NULL) == 0 &&
            home_find_run(s->home, prefix, ret_id, NULL) == 0;
 }
 

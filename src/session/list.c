@@ -53,11 +53,7 @@ static int list_own(nacre_session *s, const nacre_list_options *options, nacre_l
  */
 static int open_index(nacre_session *s, struct catalog **ret_catalog, nacre_error *err)
 {
-    int r = session_catalog(s, false, ret_catalog, err);
-    if (r < 0)
-        return r;
-    catalog_create(*ret_catalog, NULL);
-    return ends_refresh_home(s, *ret_catalog, false, true, err);
+    return ends_refresh_home(s, ENDS_INDEX | ENDS_WAIT, ret_catalog, err);
 }
 
 struct home_list {

@@ -184,9 +184,7 @@ static void drop_log(const nacre_id *session, int64_t changed_ms, uint64_t cost 
 static int take_stock(struct gc_pass *gc, nacre_error *err)
 {
     struct catalog_filter filter = {.oldest_first = true};
-    int r = ends_refresh_home(gc->session, gc->catalog, true, true, err);
-    if (r >= 0)
-        r = account_load(&gc->account, gc->home, gc->catalog, &gc->session->id, err);
+    int r = account_load(&gc->account, gc->home, gc->catalog, &gc->session->id, err);
     if (r >= 0)
         r = catalog_each_stray(gc->catalog, add_damaged, gc, err);
     if (r >= 0)
@@ -261,12 +259,11 @@ static int collect_home(nacre_session *s, const nacre_gc_options *options, nacre
         .now_ms = clock_real_ns() / NS_PER_MS,
         .deadline = clock_deadline(limit_ms),
     };
+    /* Without the file nobody would know whose logs are left when the runs are gone. */
+    unsigned how = ENDS_RUNNING_TOO | ENDS_WAIT | (options->dry_run ? 0 : ENDS_INDEX);
     int r = home_path(s->home, &gc.home, NULL, err);
     if (r == 0)
-        r = session_catalog(s, false, &gc.catalog, err);
-    /* Without the file nobody would know whose logs are left when the runs are gone. */
-    if (r == 0 && !options->dry_run)
-        catalog_create(gc.catalog, NULL);
+        r = ends_refresh_home(s, how, &gc.catalog, err);
     if (r == 0)
         r = collect(&gc, err);
     if (r == 0 && !options->dry_run)

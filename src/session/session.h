@@ -205,9 +205,14 @@ void ends_done(nacre_session *s);
 struct ends_rest;
 struct ends_rest *ends_rest_new(nacre_session *s);
 void ends_rest_tell_consume(nacre_session *s, struct ends_rest *rest);
-/* Takes in what the home has, and how those ended that nobody looked at since; also_running: and
- * how much the others have printed. With wait, what lost its keeper is swept when it returns. */
-int ends_refresh_home(nacre_session *s, struct catalog *catalog, bool also_running, bool wait,
+/* Takes in what the home has, and how those ended that nobody looked at since; the catalog, also if
+ * that failed, unless it is NACRE_ENOTFOUND: there is no home. */
+enum ends_how {
+    ENDS_RUNNING_TOO = 1u << 0, /* and how much the others have printed */
+    ENDS_WAIT = 1u << 1,        /* what lost its keeper is swept when it returns */
+    ENDS_INDEX = 1u << 2,       /* the catalog gets its file, if it has none and that can be made */
+};
+int ends_refresh_home(nacre_session *s, unsigned how, struct catalog **ret_catalog,
                       nacre_error *err);
 
 /* -- scope.c ---------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -11,7 +12,8 @@
 #include "base/defs.h"
 #include "sys/fd.h"
 
-#define BACKLOG 64 /* who may wait to be accepted */
+#define BACKLOG 64       /* who may wait to be accepted */
+#define PREFIX  "nacre/" /* of all abstract names */
 
 int sock_pair(int ret_fds[2])
 {
@@ -31,7 +33,7 @@ static socklen_t address_in(struct sockaddr_un *addr, int dirfd, const char *nam
 static socklen_t address_abstract(struct sockaddr_un *addr, const char *name)
 {
     *addr = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(addr->sun_path + 1, sizeof addr->sun_path - 1, "nacre/%s", name);
+    int n = snprintf(addr->sun_path + 1, sizeof addr->sun_path - 1, PREFIX "%s", name);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -69,6 +71,35 @@ int sock_listen_abstract(const char *name)
 {
     struct sockaddr_un addr;
     return listen_as(&addr, address_abstract(&addr, name));
+}
+
+int sock_bind_abstract(const char *name)
+{
+    struct sockaddr_un addr;
+    socklen_t len = address_abstract(&addr, name);
+    cleanup_close int fd = new_socket(SOCK_SEQPACKET);
+    if (fd < 0)
+        return fd;
+    return bind(fd, (const struct sockaddr *)&addr, len) < 0 ? -errno : TAKE_FD(fd);
+}
+
+int sock_each_abstract(sock_name_fn *fn, void *userdata)
+{
+    static const char before[] = " @" PREFIX;
+    char *line = NULL;
+    size_t size = 0;
+    int r = 0;
+    FILE *names = fopen("/proc/self/net/unix", "re");
+    while (r == 0 && names && getline(&line, &size, names) > 0) {
+        const char *at = strstr(line, before);
+        line[strcspn(line, "\n")] = '\0';
+        if (at)
+            r = fn(at + strlen(before), userdata);
+    }
+    free(line);
+    if (names)
+        fclose(names);
+    return r;
 }
 
 int sock_connect_at(int dirfd, const char *name)

@@ -18,6 +18,14 @@ int sock_pair(int ret_fds[2]);
 int sock_listen_at(int dirfd, const char *name);
 int sock_listen_abstract(const char *name);
 
+/* Has an abstract name, and listens to nobody: that it is there is all it says. */
+int sock_bind_abstract(const char *name);
+
+/* Calls fn for every abstract name of ours that there is in this network namespace, whoever made
+ * it; more than once for some. A result != 0 ends it. */
+typedef int sock_name_fn(const char *name, void *userdata);
+int sock_each_abstract(sock_name_fn *fn, void *userdata);
+
 /* Never waits: -EAGAIN if too many wait to be accepted. Non-blocking. In a directory no link is
  * followed, and what is no socket is -ECONNREFUSED. */
 int sock_connect_at(int dirfd, const char *name);

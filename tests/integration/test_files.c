@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
@@ -189,6 +190,96 @@ TEST(directories_of_all_removed)
 TEST(home_gone)
 {
     damage_and_end("rm -rf \"$NACRE_HOME\"", true);
+}
+
+/* -- With nobody to tell of it -------------------------------------------------------------------
+ */
+
+/* Nobody else writes to the catalog for as long as this is held. */
+static sqlite3 *hold_catalog(void)
+{
+    sqlite3 *db;
+    CHECK_EQ_INT(SQLITE_OK, sqlite3_open(format("%s/catalog.db", test_home()), &db));
+    CHECK_EQ_INT(SQLITE_OK, sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL));
+    return db;
+}
+
+static void let_catalog_go(sqlite3 *db)
+{
+    CHECK_EQ_INT(SQLITE_OK, sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL));
+    sqlite3_close(db);
+}
+
+/* A shell that is kept, started while somebody holds the catalog, so that no row leads to it; who
+ * started it is gone, and nobody but its command knew where it is. */
+static nacre_id start_unwritten(const char *damage, const char *mark, int64_t timeout_ms,
+                                sqlite3 **ret_db)
+{
+    nacre_session *s = open_session();
+    nacre_command command = NACRE_COMMAND_INIT;
+    struct run first = run_text(s, "true");
+    run_done(&first);
+    *ret_db = hold_catalog();
+    command.text = format("R=%s/runs/$NACRE_ID; %s; exec sleep 300.%s", test_home(), damage, mark);
+    command.lifetime = NACRE_LIFE_KEEP;
+    command.timeout_ms = timeout_ms;
+    nacre_id id = start_command(s, &command);
+    await_marked(mark, 1);
+    close_session(s);
+    return id;
+}
+
+/* Its time is over, and its keeper will not end it. */
+static void ended_by_a_look(const char *damage, bool is_held)
+{
+    sqlite3 *db;
+    const char *mark = marker();
+    nacre_id id = start_unwritten(damage, mark, 1000, &db);
+    if (!is_held)
+        let_catalog_go(db);
+    nacre_session *s = open_session();
+    CHECK(AWAIT((count_running(s, NACRE_LIST_HOME), count_marked(mark) == 0), 8000));
+    CHECK(AWAIT(strcmp(status_of(s, &id), "timed_out") == 0, 5000));
+    if (is_held)
+        let_catalog_go(db);
+    close_session(s);
+}
+
+TEST_LIMIT(unwritten_moved_and_stopped, 30)
+{
+    ended_by_a_look("mv $R $R.away; kill -STOP $PPID", false);
+}
+
+TEST_LIMIT(unwritten_removed_and_stopped, 30)
+{
+    ended_by_a_look("rm -rf $R; kill -STOP $PPID", false);
+}
+
+TEST_LIMIT(unwritten_home_gone_and_stopped, 30)
+{
+    ended_by_a_look("rm -rf \"$NACRE_HOME\"; kill -STOP $PPID", false);
+}
+
+/* Whoever holds the catalog may be the very command. */
+TEST_LIMIT(unwritten_and_the_catalog_held, 30)
+{
+    ended_by_a_look("kill -STOP $PPID", true);
+    ended_by_a_look("mv $R $R.away; kill -STOP $PPID", true);
+}
+
+/* One that nobody stopped is listed as what it is. */
+TEST(unwritten_and_listed)
+{
+    sqlite3 *db;
+    const char *mark = marker();
+    nacre_id id = start_unwritten("mv $R $R.away", mark, 0, &db);
+    nacre_session *s = open_session();
+    CHECK_EQ_INT(1, count_running(s, NACRE_LIST_HOME));
+    let_catalog_go(db);
+    CHECK_EQ_INT(1, count_running(s, NACRE_LIST_HOME));
+    kill_shell(s, &id, 0);
+    CHECK_EQ_INT(0, count_marked(mark));
+    close_session(s);
 }
 
 /* -- Each of its files ------------------------------------------------------------------------ */

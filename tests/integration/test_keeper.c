@@ -496,7 +496,8 @@ TEST(begins_nothing_before_it_is_sure)
     CHECK(mkdir(test_home(), 0700) == 0 && mkdir(runs, 0700) == 0);
     int fd = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CHECK_OK(fd);
-    CHECK_OK(launcher_new(&session, getenv("NACRE_KEEPER"), NACRE_TIER_SUBREAPER, &launcher, ERR));
+    CHECK_OK(
+        launcher_new(&session, 0, getenv("NACRE_KEEPER"), NACRE_TIER_SUBREAPER, &launcher, ERR));
     for (int i = 0; i < 2; i++) {
         struct launched launched = LAUNCHED_NONE;
         CHECK_OK(launcher_take_new(launcher, fd, &(struct errand){0}, &launched, ERR));

@@ -149,7 +149,7 @@ static const struct message {
      WIRE_HELLO,
      WHOLE(wire_hello),
      {FIELD(wire_hello, session), FIELD(wire_hello, tier), FIELD(wire_hello, fds),
-      FIELD(wire_hello, host_pid), FIELD(wire_hello, pad), FIELD(wire_hello, cgroup_parent)}},
+      FIELD(wire_hello, host_pid), FIELD(wire_hello, home), FIELD(wire_hello, cgroup_parent)}},
     {"READY",
      WIRE_READY,
      WHOLE(wire_ready),

@@ -3,6 +3,7 @@
 
 #include "base/defs.h"
 #include "home/locate.h"
+#include "sys/fd.h"
 
 static void set(const char *name, const char *value)
 {
@@ -197,6 +198,34 @@ static void as_somebody_else(void *data)
     EXPECT(err.code == NACRE_EPERM || err.code == NACRE_EIO);
 }
 
+static uint32_t number_of(const char *path)
+{
+    struct home_location home;
+    assert_int_equal(home_locate(path, &home, NULL), 0);
+    return home.number;
+}
+
+/* A home has the same number by whatever links, and before it is made and after it is gone. */
+static void numbers(void **state)
+{
+    (void)state;
+    char place[PATH_MAX], real[PATH_MAX + 16], link[PATH_MAX + 16], by_link[PATH_MAX + 32];
+    int dir = unit_dir(place);
+    snprintf(link, sizeof link, "%s/link", place);
+    snprintf(real, sizeof real, "%s/real/a/b", place);
+    snprintf(by_link, sizeof by_link, "%s/a/b", link);
+    assert_int_equal(mkdirat(dir, "real", 0700), 0);
+    assert_int_equal(symlinkat("real", dir, "link"), 0);
+    uint32_t number = number_of(real);
+    assert_int_equal(number_of(by_link), number);
+    assert_int_equal(fd_make_dirs(real), 0);
+    assert_int_equal(number_of(real), number);
+    assert_int_equal(number_of(by_link), number);
+    assert_int_not_equal(number_of(link), number);
+    assert_int_not_equal(number_of("/"), number_of("/no such place"));
+    close(dir);
+}
+
 static void from_another_user(void **state)
 {
     (void)state;
@@ -220,6 +249,7 @@ int main(void)
         cmocka_unit_test(made_when_needed_and_private),
         cmocka_unit_test(in_the_way),
         cmocka_unit_test(of_another_owner),
+        cmocka_unit_test(numbers),
         cmocka_unit_test(from_another_user),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);

@@ -246,6 +246,41 @@ static void abstract_names(void **state)
     assert_int_equal(sock_connect_abstract(name), -ECONNREFUSED);
 }
 
+struct names {
+    const char *wanted;
+    int count;
+};
+
+static int count_name(const char *name, void *userdata)
+{
+    struct names *names = userdata;
+    names->count += strcmp(name, names->wanted) == 0;
+    return 0;
+}
+
+static int count_names(const char *name)
+{
+    struct names names = {.wanted = name};
+    assert_int_equal(sock_each_abstract(count_name, &names), 0);
+    return names.count;
+}
+
+/* It is seen, and nobody gets in; when it is closed it is gone. */
+static void a_name_alone(void **state)
+{
+    (void)state;
+    char name[64];
+    snprintf(name, sizeof name, "home-unit/%d", getpid());
+    assert_int_equal(count_names(name), 0);
+    int fd = sock_bind_abstract(name);
+    assert_true(fd > 2);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    assert_int_equal(count_names(name), 1);
+    assert_int_equal(sock_connect_abstract(name), -ECONNREFUSED);
+    close(fd);
+    assert_int_equal(count_names(name), 0);
+}
+
 /* Whatever lies where a socket should be: it is not followed, and nothing waits for it. */
 static void only_sockets_are_connected_to(void **state)
 {
@@ -387,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_full_socket_does_not_block),
         cmocka_unit_test(paths_may_be_long),
         cmocka_unit_test(abstract_names),
+        cmocka_unit_test(a_name_alone),
         cmocka_unit_test(only_sockets_are_connected_to),
         cmocka_unit_test(a_second_listener_does_not_take_the_name),
         cmocka_unit_test(a_crowd_at_the_door_does_not_block),

@@ -33,9 +33,10 @@ typedef struct nacre_question {
     const char *command;     /* the whole text, or the words */
     const char *commands;    /* what was found in it, each on a line of its own */
     const char *cwd;         /* "" = the session's */
-    const char *reason;      /* why it is asked: a rule, a doubt, or the default */
-    const char *description; /* what whoever wants it says about it; "" = nothing. Nobody has
-                                checked that it is true */
+    const char *reason;      /* why it is asked: a rule, a doubt, the default, or all that it wants
+                                beyond its sandbox (nacre_permissions) */
+    const char *description; /* what whoever wants it says about it, and why it needs more than its
+                                sandbox; "" = nothing. Nobody has checked that it is true */
 } nacre_question;
 
 /*

@@ -47,6 +47,15 @@ typedef struct nacre_limits {
     int strict;           /* 1 = nothing starts if one of them cannot be held here */
 } nacre_limits;
 
+/* What a command needs beyond the sandbox of its session. Its user is asked (ask.h); where nobody
+ * can be, or the answer is no, nothing is started. Lists are ended by NULL; NULL = none. */
+typedef struct nacre_permissions {
+    const char *const *write;   /* paths that are there */
+    const char *const *hosts;   /* as in sandbox_network */
+    const char *const *sockets; /* paths of Unix sockets */
+    int full;                   /* 1 = no sandbox at all */
+} nacre_permissions;
+
 /*
  * Start from NACRE_COMMAND_INIT and set what differs. All pointers are borrowed for the call
  * that takes the structure and copied where they are needed longer.
@@ -95,12 +104,16 @@ typedef struct nacre_command {
                     NACRE_STDIN_PIPE then, and is the latter */
     int columns; /* of the terminal: 20 to 500; 0 = 120 */
     int rows;    /* 5 to 200; 0 = 40 */
+
+    nacre_permissions permissions;
+    const char *justification; /* why it needs them, for who is asked; may be NULL */
 } nacre_command;
 
 #define NACRE_COMMAND_INIT                                                                         \
     {                                                                                              \
         sizeof(nacre_command), NULL, NULL, NULL, NULL, NULL, NACRE_STDIN_NULL, NULL, 0, -1, 0, -1, \
-            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0, NULL, {0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0    \
+            0, NACRE_LIFE_SESSION, NULL, NULL, 0, 0, 0, NULL, {0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0,   \
+            {NULL, NULL, NULL, 0}, NULL                                                            \
     }
 
 NACRE_END_DECLS

@@ -152,8 +152,10 @@ static int explain(const struct sandbox_options *o, const nacre_settings *settin
     if (status != STATUS_OK)
         return status;
     e.settings = nacre_session_settings(session); /* with what the project asks for */
-    if (session_explain_fence(session, &e.mode, &e.plan, &error) < 0)
+    struct fence_wish wish;
+    if (session_compose_fence(session, NULL, &wish, &e.plan, &error) < 0)
         return library_failure(&error);
+    e.mode = wish.mode;
     if (e.mode != FENCE_OFF && fence_check(e.plan.record.data, e.plan.record.len, &e.fence) < 0)
         return failure("the sandbox cannot be read");
     if (e.mode != FENCE_OFF)

@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "sys/fd.h"
 
+#define WORDS_SIZE 240
+
 static const char *const mode_names[] = {"off", "read-only", "workspace-write"};
 
 const char *fence_mode_name(enum fence_mode mode)
@@ -87,22 +89,32 @@ bool fence_cache_path(const struct fence_wish *wish, char ret_path[4096])
 
 /* -- The network ------------------------------------------------------------------------------ */
 
+static int add_hosts(struct buf *hosts, const char *const *list, bool *off, bool *on)
+{
+    int r = 0;
+    for (const char *const *name = list; r == 0 && name && *name; name++) {
+        bool is_off = strcmp(*name, "off") == 0, is_on = strcmp(*name, "on") == 0;
+        *off = *off || is_off;
+        *on = *on || is_on;
+        if (!is_off && !is_on)
+            r = buf_printf(hosts, "%s\n", *name);
+    }
+    return r;
+}
+
+/* Hosts that a command gets beyond its session's make no difference where all are reached. */
 static int take_network(const struct fence_wish *wish, enum fence_network *ret_network,
                         char **ret_hosts, nacre_error *err)
 {
     struct buf hosts cleanup_buf = BUF_UP_TO(FENCE_SIZE_MAX);
     bool off = false, on = false;
-    int r = 0;
-    for (const char *const *name = wish->network; r == 0 && name && *name; name++) {
-        bool is_off = strcmp(*name, "off") == 0, is_on = strcmp(*name, "on") == 0;
-        off = off || is_off;
-        on = on || is_on;
-        if (!is_off && !is_on)
-            r = buf_printf(&hosts, "%s\n", *name);
-    }
+    int r = add_hosts(&hosts, wish->network, &off, &on);
+    bool is_mixed = (off || on) && (hosts.len > 0 || (off && on));
+    if (r == 0 && !on)
+        r = add_hosts(&hosts, wish->more.hosts, &off, &on);
     if (r < 0)
         return err_set(err, NACRE_ENOMEM, "out of memory");
-    if ((off || on) && (hosts.len > 0 || (off && on)))
+    if (is_mixed)
         return err_sys(err, NACRE_EINVAL, EINVAL, "sandbox",
                        "sandbox_network is off, on, or a list of hosts, and not several of these");
     *ret_network = on ? FENCE_NETWORK_ON : hosts.len > 0 ? FENCE_NETWORK_GATE : FENCE_NETWORK_OFF;
@@ -114,6 +126,29 @@ static const char *network_words(enum fence_network network)
 {
     static const char *const words[] = {"network off", "network by named hosts", "network on"};
     return words[network];
+}
+
+static int add_more_words(struct buf *out, const char *const *list)
+{
+    int r = 0;
+    for (; r == 0 && list && *list; list++)
+        r = buf_printf(out, "%s%s", out->len > 0 ? ", " : "", *list);
+    return r;
+}
+
+/* What it is called: "workspace-write, network off", and what a single command got beyond that. */
+static void write_words(const struct fence_wish *wish, enum fence_network network, char *ret,
+                        size_t size)
+{
+    const struct fence_more *more = &wish->more;
+    struct buf list cleanup_buf = BUF_UP_TO(WORDS_SIZE);
+    int n = snprintf(ret, size, "%s, %s", fence_mode_name(wish->mode), network_words(network));
+    int r = add_more_words(&list, more->write);
+    r = r < 0 ? r : add_more_words(&list, more->hosts);
+    r = r < 0 ? r : add_more_words(&list, more->sockets);
+    if (r < 0 || list.len > 0)
+        snprintf(ret + n, size - (size_t)n, ", and more: %.150s%s", list.data ? list.data : "",
+                 r < 0 || list.len > 150 ? "..." : "");
 }
 
 /* -- Variables -------------------------------------------------------------------------------- */
@@ -233,10 +268,10 @@ void fence_plan_done(struct fence_plan *plan)
 static int write_record(const struct fence_wish *wish, struct fence_layout *l,
                         enum fence_network network, struct fence_plan *plan, nacre_error *err)
 {
-    char canary[4096], words[64];
+    char canary[4096], words[WORDS_SIZE];
     layout_sort(l);
     hidden_find_canary(l, canary);
-    snprintf(words, sizeof words, "%s, %s", fence_mode_name(wish->mode), network_words(network));
+    write_words(wish, network, words, sizeof words);
     int r = layout_write(l, network, canary, words, &plan->record);
     if (r == 0)
         plan->sum = ((const struct fence_head *)(const void *)plan->record.data)->sum;

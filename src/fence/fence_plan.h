@@ -9,6 +9,7 @@
  *   hidden.c    what is hidden, and what of it is shown all the same
  *   git.c       where a repository has its files
  *   judge.c     what a fence makes of a path
+ *   more.c      what a single command gets beyond the rest
  */
 #pragma once
 
@@ -18,6 +19,7 @@
 
 #include "base/buf.h"
 #include "fence/layout.h"
+#include "fence/more.h"
 
 enum fence_mode { FENCE_OFF, FENCE_READ_ONLY, FENCE_WORKSPACE_WRITE };
 
@@ -30,6 +32,7 @@ struct fence_wish {
     const char *const *protect;
     const char *const *network; /* "off", "on", or hosts */
     const char *const *sockets;
+    struct fence_more more;
     bool private_caches;
     bool shared_caches;
     bool private_tmp;

@@ -122,6 +122,20 @@ static int show_workspace(const struct fence_wish *wish, struct fence_layout *l,
     return r < 0 ? too_much(r, err) : 0;
 }
 
+/* Where nothing else may be written this lies in what is shown read-only, over which nothing that
+ * may be written can lie. */
+static int add_more(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err)
+{
+    for (const char *const *path = wish->more.write; path && *path; path++)
+        if (layout_covers(l, FENCE_PROTECT, *path))
+            return err_sys(err, NACRE_EINVAL, EPERM, "sandbox",
+                           "the workspace lies below /tmp and is read-only, so %.100s cannot be "
+                           "written alone; ask for it in workspace-write",
+                           *path);
+    int r = add_named(wish, FENCE_SOCKET, "permissions", wish->more.sockets, l, err);
+    return r < 0 ? r : add_named(wish, FENCE_WRITE, "permissions", wish->more.write, l, err);
+}
+
 int roots_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error *err)
 {
     int r = add_named(wish, FENCE_SOCKET, "sandbox_sockets", wish->sockets, l, err);
@@ -130,6 +144,8 @@ int roots_add(const struct fence_wish *wish, struct fence_layout *l, nacre_error
                                                 : show_workspace(wish, l, err);
     if (r == 0 && wish->mode == FENCE_WORKSPACE_WRITE)
         r = add_named(wish, FENCE_WRITE, "sandbox_write", wish->write, l, err);
+    if (r == 0)
+        r = add_more(wish, l, err);
     if (r < 0)
         return r;
     size_t named = l->count;

@@ -20,7 +20,7 @@
 #define PROGRAM      "nacre-fence"
 #define PRIVATE_DIRS "fence" /* in the home; a directory of each session is in it */
 
-_Static_assert((int)FENCE_WORKSPACE_WRITE <= FENCES_MAX, "each mode but off has one");
+_Static_assert((int)FENCE_WORKSPACE_WRITE < FENCES_MAX, "each mode but off has one, and is kept");
 
 static int slot_of(enum wire_fence_fds which)
 {
@@ -33,11 +33,9 @@ void fences_init(struct fences *f, const struct fence_wish *wish)
     pthread_mutex_init(&f->lock, NULL);
 }
 
-/* All of it but where it is. */
+/* All of it but where it is, and its way out, by which somebody may still go. */
 static void empty_fence(struct made_fence *fence)
 {
-    gate_let_go(&fence->gate);
-    (void)gate_is_gone(&fence->gate);
     for (size_t i = 0; i < ARRAY_SIZE(fence->fd); i++)
         close_fd(&fence->fd[i]);
     fence_plan_done(&fence->plan);
@@ -45,7 +43,10 @@ static void empty_fence(struct made_fence *fence)
 
 static void free_fence(struct made_fence *fence)
 {
+    gate_let_go(&fence->gate);
+    (void)gate_is_gone(&fence->gate);
     empty_fence(fence);
+    fence_more_done(&fence->more);
     free(fence);
 }
 
@@ -181,8 +182,8 @@ void fences_done(struct fences *f, bool forked)
 static int choose_mode(const struct fences *f, const nacre_command *command,
                        enum fence_mode *ret_mode, nacre_error *err)
 {
-    *ret_mode = f->wish.mode;
-    if (!command->sandbox || !*command->sandbox)
+    *ret_mode = command->permissions.full ? FENCE_OFF : f->wish.mode;
+    if (command->permissions.full || !command->sandbox || !*command->sandbox)
         return 0;
     int wanted = fence_mode_of(command->sandbox);
     if (wanted < 0)
@@ -219,20 +220,24 @@ static void path_of_fd(int fd, char *ret_path, size_t size)
 }
 
 /* With the lock. */
-static int compose_fence(const struct fences *f, enum fence_mode mode, int keeper_fd,
+static int compose_fence(const struct fences *f, enum fence_mode mode,
+                         const struct fence_more *more, int keeper_fd,
                          struct made_fence **ret_fence, nacre_error *err)
 {
     char keeper[4096];
     struct made_fence *fence = calloc(1, sizeof *fence);
-    if (!fence)
+    if (!fence || fence_more_copy(more, &fence->more) < 0) {
+        free(fence);
         return err_set(err, NACRE_ENOMEM, "out of memory");
-    *fence = (struct made_fence){.mode = mode};
+    }
+    fence->mode = mode;
     for (size_t i = 0; i < ARRAY_SIZE(fence->fd); i++)
         fence->fd[i] = -EBADF;
     fence->gate = (struct gate)GATE_NONE;
     path_of_fd(keeper_fd, keeper, sizeof keeper);
     struct fence_wish wish = f->wish;
     wish.mode = mode;
+    wish.more = fence->more;
     wish.keeper = keeper;
     int r = fence_plan_make(&wish, &fence->plan, err);
     int e = r < 0 ? 0 : hold_record(fence);
@@ -249,7 +254,7 @@ static int compose_fence(const struct fences *f, enum fence_mode mode, int keepe
 /* -- Composing anew --------------------------------------------------------------------------- */
 
 /* With the lock. Who runs in the other one and who will run in this one meet in one network. */
-static int share_network(struct made_fence *fence, struct made_fence *other)
+static int share_network(struct made_fence *fence, const struct made_fence *other)
 {
     static const enum wire_fence_fds shared[] = {FENCE_FD_USER, FENCE_FD_NETWORK, FENCE_FD_IPC};
     for (size_t i = 0; i < ARRAY_SIZE(shared); i++) {
@@ -259,10 +264,14 @@ static int share_network(struct made_fence *fence, struct made_fence *other)
             return -errno;
     }
     fence->port = other->port;
-    fence->gate = other->gate;
     fence->gate_open = other->gate_open;
-    other->gate = (struct gate)GATE_NONE;
     return 0;
+}
+
+/* With the lock. It is there, and so is its way out. */
+static bool is_settled(const struct made_fence *fence)
+{
+    return fence->made && (!fence->plan.hosts || fence->gate_open);
 }
 
 /* With the lock. */
@@ -282,10 +291,9 @@ static void replace_fence(struct fences *f, size_t which, struct made_fence *fen
 static int renew_fence(struct fences *f, size_t which, int keeper_fd, nacre_error *err)
 {
     struct made_fence *old = f->list[which], *fence = NULL;
-    bool settled = old->made && (!old->plan.hosts || old->gate_open);
-    if (!settled || fence_plan_is_current(&old->plan))
+    if (!is_settled(old) || fence_plan_is_current(&old->plan))
         return 0;
-    int r = compose_fence(f, old->mode, keeper_fd, &fence, err);
+    int r = compose_fence(f, old->mode, &old->more, keeper_fd, &fence, err);
     if (r < 0)
         return r;
     if (fence_plan_is_same(&old->plan, &fence->plan)) {
@@ -297,6 +305,8 @@ static int renew_fence(struct fences *f, size_t which, int keeper_fd, nacre_erro
     }
     int e = share_network(fence, old);
     if (e == 0) {
+        fence->gate = old->gate;
+        old->gate = (struct gate)GATE_NONE;
         replace_fence(f, which, fence);
         return 0;
     }
@@ -304,27 +314,84 @@ static int renew_fence(struct fences *f, size_t which, int keeper_fd, nacre_erro
     return err_sys(err, NACRE_ELIMIT, -e, "sandbox", "no descriptor left for the sandbox");
 }
 
+/* -- The one of a command ---------------------------------------------------------------------- */
+
+static size_t find_fence(const struct fences *f, enum fence_mode mode,
+                         const struct fence_more *more)
+{
+    size_t i = 0;
+    while (i < f->count &&
+           (f->list[i]->mode != mode || !fence_more_is_same(&f->list[i]->more, more)))
+        i++;
+    return i;
+}
+
+/* With the lock. What got more shares the network of those that did not, unless it is other hosts
+ * that it got. */
+static int join_plain_fence(const struct fences *f, struct made_fence *fence)
+{
+    const struct fence_more none = {0};
+    size_t plain = find_fence(f, fence->mode, &none);
+    if (plain == f->count || !is_settled(f->list[plain]) || fence->more.hosts)
+        return 0;
+    return share_network(fence, f->list[plain]);
+}
+
+/* With the lock. Those of the modes stay; of the others the oldest makes room. */
+static int add_fence(struct fences *f, struct made_fence *fence, nacre_error *err)
+{
+    int r = join_plain_fence(f, fence);
+    if (r < 0)
+        return err_sys(err, NACRE_ELIMIT, -r, "sandbox", "no descriptor left for the sandbox");
+    if (f->count < FENCES_MAX) {
+        f->list[f->count++] = fence;
+        return 0;
+    }
+    size_t oldest = 0;
+    while (fence_more_is_none(&f->list[oldest]->more))
+        oldest++;
+    replace_fence(f, oldest, fence);
+    for (; oldest + 1 < f->count; oldest++) {
+        struct made_fence *next = f->list[oldest + 1];
+        f->list[oldest + 1] = f->list[oldest];
+        f->list[oldest] = next;
+    }
+    return 0;
+}
+
+/* With the lock. */
+static int make_fence(struct fences *f, nacre_home *home, enum fence_mode mode,
+                      const struct fence_more *more, int keeper_fd, nacre_error *err)
+{
+    struct made_fence *fence = NULL;
+    int r = need_private_dir(f, home, err);
+    if (r == 0)
+        r = compose_fence(f, mode, more, keeper_fd, &fence, err);
+    if (r == 0)
+        r = add_fence(f, fence, err);
+    if (r < 0 && fence)
+        free_fence(fence);
+    return r;
+}
+
 int fences_want(struct fences *f, nacre_home *home, const nacre_command *command, int keeper_fd,
                 struct made_fence **ret_fence, nacre_error *err)
 {
+    const nacre_permissions *p = &command->permissions;
+    const struct fence_more more = {p->write, p->hosts, p->sockets};
     enum fence_mode mode;
-    size_t i = 0;
     *ret_fence = NULL;
     int r = choose_mode(f, command, &mode, err);
     if (r < 0 || mode == FENCE_OFF)
         return r;
     HOLD(&f->lock);
-    while (i < f->count && f->list[i]->mode != mode)
-        i++;
-    if (i < f->count)
-        r = renew_fence(f, i, keeper_fd, err);
-    else if ((r = need_private_dir(f, home, err)) == 0)
-        r = compose_fence(f, mode, keeper_fd, &f->list[i], err);
+    size_t i = find_fence(f, mode, &more);
+    r = i < f->count ? renew_fence(f, i, keeper_fd, err)
+                     : make_fence(f, home, mode, &more, keeper_fd, err);
     if (r < 0)
         return r;
-    f->count = MAX(f->count, i + 1);
-    *ret_fence = f->list[i];
-    f->list[i]->users++;
+    *ret_fence = f->list[find_fence(f, mode, &more)];
+    (*ret_fence)->users++;
     return 0;
 }
 

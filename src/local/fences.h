@@ -16,12 +16,15 @@
 #include "local/gate.h"
 #include "run/wire.h"
 
-#define FENCES_MAX 2 /* a session's own, and that of calls that want less */
+#define FENCES_MAX                                                                 \
+    6 /* a session's own, that of calls that want less, and of calls that got more \
+       */
 
 /* One that is not as it was composed any more is made anew in the same network, for what starts
  * then; what runs stays where it is. */
 struct made_fence {
     enum fence_mode mode;
+    struct fence_more more;  /* of its own; what its user allowed for single calls */
     struct made_fence *next; /* of those that another has taken the place of */
     _Atomic bool replaced;
     size_t users; /* starts that are under way */
@@ -40,7 +43,7 @@ struct fences {
     struct fence_wish wish; /* of the session; its lists are borrowed from the settings */
     char private_dir[4096]; /* "" = there is none yet */
     int private_fd;         /* locked */
-    struct made_fence *list[FENCES_MAX]; /* one for each mode */
+    struct made_fence *list[FENCES_MAX]; /* first one for each mode that was wanted */
     size_t count;
     struct made_fence *replaced; /* empty, but they stay: others compare with where they are */
 };

@@ -56,7 +56,15 @@ static int write_key(struct buf *key, const nacre_command *command)
         r = add_command_key(key, command->shell);
     if (r == 0)
         r = add_command_key(key, command->cwd);
-    return r == 0 ? add_keys(key, command->env) : r;
+    if (r == 0)
+        r = add_keys(key, command->env);
+    if (r == 0)
+        r = add_keys(key, command->permissions.write);
+    if (r == 0)
+        r = add_keys(key, command->permissions.hosts);
+    if (r == 0)
+        r = add_keys(key, command->permissions.sockets);
+    return r == 0 ? add_command_key(key, command->permissions.full ? "full" : NULL) : r;
 }
 
 bool asking_is_settled(nacre_session *s, const nacre_command *command)
@@ -133,18 +141,45 @@ static int write_asked(struct buf *out, const nacre_command *command)
     return r;
 }
 
+/* The rule, and all that is wanted beyond the sandbox. */
+static int write_reason(struct buf *out, const struct permissions *wanted,
+                        const struct deliberation *d)
+{
+    struct buf wants cleanup_buf = BUF_UP_TO(ASKED_MAX);
+    char rule[240];
+    policy_reason(d, rule, sizeof rule);
+    if (permissions_are_none(wanted))
+        return buf_str(out, rule);
+    int r = permissions_describe(wanted, &wants);
+    if (r == 0)
+        r = buf_str(out, "it wants more than its sandbox gives: ");
+    if (r == 0)
+        r = write_legible(out, wants.data ? wants.data : "");
+    return r < 0 || d->ruling.verdict == NACRE_ALLOW ? r : buf_printf(out, "; and %s", rule);
+}
+
+/* What it is for, and why it needs what it wants. */
+static int write_said(struct buf *out, const nacre_command *command)
+{
+    const char *why = command->justification ? command->justification : "";
+    const char *what = command->description ? command->description : "";
+    int r = write_legible(out, what);
+    if (r == 0 && *what && *why)
+        r = buf_str(out, "; ");
+    return r == 0 ? write_legible(out, why) : r;
+}
+
 static bool ask_person(nacre_session *s, uint64_t number, const nacre_command *command,
-                       const struct deliberation *d)
+                       const struct permissions *wanted, const struct deliberation *d)
 {
     struct buf whole cleanup_buf = BUF_UP_TO(ASKED_MAX), found cleanup_buf = BUF_UP_TO(ASKED_MAX);
     struct buf cwd cleanup_buf = BUF_UP_TO(ASKED_MAX), said cleanup_buf = BUF_UP_TO(ASKED_MAX);
-    char reason[240];
-    policy_reason(d, reason, sizeof reason);
+    struct buf reason cleanup_buf = BUF_UP_TO(ASKED_MAX);
     if (write_asked(&whole, command) < 0 || write_found(&found, &d->script) < 0 ||
         write_legible(&cwd, command->cwd ? command->cwd : "") < 0 ||
-        write_legible(&said, command->description ? command->description : "") < 0)
+        write_said(&said, command) < 0 || write_reason(&reason, wanted, d) < 0)
         return false; /* what cannot be shown whole is not asked */
-    nacre_question question = {number, whole.data, found.data, cwd.data, reason, said.data};
+    nacre_question question = {number, whole.data, found.data, cwd.data, reason.data, said.data};
     return s->ask(s, &question, s->ask_userdata) == 1;
 }
 
@@ -174,7 +209,7 @@ static struct open_question *asking_new(const nacre_command *command)
 }
 
 struct open_question *asking_open(nacre_session *s, const nacre_command *command,
-                                  const struct deliberation *d)
+                                  const struct permissions *wanted, const struct deliberation *d)
 {
     struct open_question *asking = s->ask ? asking_new(command) : NULL;
     if (!asking)
@@ -184,7 +219,7 @@ struct open_question *asking_open(nacre_session *s, const nacre_command *command
     asking->next = s->askings;
     s->askings = asking;
     pthread_mutex_unlock(&s->lock);
-    if (ask_person(s, asking->number, command, d))
+    if (ask_person(s, asking->number, command, wanted, d))
         return asking;
     asking_close(s, asking);
     return NULL;

@@ -15,9 +15,10 @@ struct open_question;
 /* Whether the same was allowed for the session already. */
 bool asking_is_settled(nacre_session *s, const nacre_command *command);
 
-/* Asks; NULL if nobody can be asked, or memory is short. */
+/* Asks, also for what it wants beyond its sandbox; NULL if nobody can be asked, or memory is short.
+ */
 struct open_question *asking_open(nacre_session *s, const nacre_command *command,
-                                  const struct deliberation *d);
+                                  const struct permissions *wanted, const struct deliberation *d);
 
 /* Readable when it was answered. */
 int asking_fd(const struct open_question *asking);

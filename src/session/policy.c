@@ -164,12 +164,25 @@ static int refuse_asked(const struct deliberation *d, nacre_error *err)
                    plain && rule.len <= 120 ? rule.data : "{\"allow\": [...]}");
 }
 
-int policy_admit(nacre_session *s, const nacre_command *command, struct admission *ret,
-                 nacre_error *err)
+/* Beyond its sandbox no rule lets a command: its user does. */
+static int refuse_wanted(const struct permissions *wanted, nacre_error *err)
+{
+    struct buf line cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    if (permissions_write_line(wanted, &line) < 0)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    return err_sys(err, NACRE_EPERM, 0, "sandbox",
+                   "nothing was started: the sandbox can only be widened by its user, in the "
+                   "configuration: %.160s",
+                   line.data ? line.data : "");
+}
+
+int policy_admit(nacre_session *s, const nacre_command *command, const struct permissions *wanted,
+                 struct admission *ret, nacre_error *err)
 {
     struct deliberation d cleanup_deliberation = {0};
+    bool wants_more = !permissions_are_none(wanted);
     *ret = (struct admission){0};
-    if (!rules_are_needed(&s->rules))
+    if (!rules_are_needed(&s->rules) && !wants_more)
         return 0;
     int r = policy_deliberate(&s->rules, command,
                               nacre_settings_text(s->settings, NACRE_SETTING_SHELL), &d, err);
@@ -179,7 +192,7 @@ int policy_admit(nacre_session *s, const nacre_command *command, struct admissio
     ret->verdict = d.ruling.verdict;
     ret->sandbox = d.ruling.sandbox;
     policy_reason(&d, ret->reason, sizeof ret->reason);
-    if (d.ruling.verdict == NACRE_ALLOW)
+    if (d.ruling.verdict == NACRE_ALLOW && !wants_more)
         return 0;
     if (d.ruling.verdict == NACRE_DENY)
         return refuse_denied(&d, err);
@@ -188,8 +201,13 @@ int policy_admit(nacre_session *s, const nacre_command *command, struct admissio
         ret->answer = NACRE_ANSWER_SESSION;
         return 0;
     }
-    refuse_asked(&d, &ret->refusal);
-    ret->asking = asking_open(s, command, &d);
+    if (d.ruling.verdict == NACRE_ALLOW) {
+        ret->verdict = NACRE_ASK;
+        refuse_wanted(wanted, &ret->refusal);
+    } else {
+        refuse_asked(&d, &ret->refusal);
+    }
+    ret->asking = asking_open(s, command, wanted, &d);
     if (ret->asking)
         return 1;
     if (err)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "policy/ruling.h"
+#include "session/permissions.h"
 
 /* A command, read and judged. */
 struct deliberation {
@@ -39,11 +40,12 @@ struct admission {
     nacre_answer_kind answer;
 };
 
-/* Whether a command of the session may start: 0, or NACRE_EPERM, with the rule or the doubt and
- * what its user can do about it; or 1 if a person is asked, of whose answer policy_hear() knows.
- * Nothing is found out, and nothing costs time, where there are no rules. */
-int policy_admit(nacre_session *s, const nacre_command *command, struct admission *ret,
-                 nacre_error *err);
+/* Whether a command of the session may start, with what it wants beyond its sandbox: 0, or
+ * NACRE_EPERM, with the rule or the doubt and what its user can do about it; or 1 if a person is
+ * asked, of whose answer policy_hear() knows. Nothing is found out, and nothing costs time, where
+ * there are no rules and nothing is wanted. */
+int policy_admit(nacre_session *s, const nacre_command *command, const struct permissions *wanted,
+                 struct admission *ret, nacre_error *err);
 
 /* 1 = it may start; 0 = not answered yet; NACRE_EPERM. */
 int policy_hear(nacre_session *s, struct admission *a, nacre_error *err);

@@ -113,13 +113,16 @@ static struct fence_wish fence_wish(const nacre_session *s)
     };
 }
 
-int session_explain_fence(nacre_session *s, enum fence_mode *ret_mode, struct fence_plan *ret_plan,
-                          nacre_error *err)
+int session_compose_fence(nacre_session *s, const char *sandbox, struct fence_wish *ret_wish,
+                          struct fence_plan *ret_plan, nacre_error *err)
 {
     char private_dir[PATH_MAX], keeper[PATH_MAX];
     struct fence_wish wish = fence_wish(s);
-    *ret_mode = wish.mode;
+    if (sandbox && *sandbox && fence_mode_of(sandbox) > 0 &&
+        (wish.mode == FENCE_OFF || fence_mode_of(sandbox) == FENCE_READ_ONLY))
+        wish.mode = (enum fence_mode)fence_mode_of(sandbox);
     *ret_plan = (struct fence_plan){0};
+    *ret_wish = wish;
     int r = session_check(s, err);
     if (r == 0)
         r = home_path(s->home, &wish.home, NULL, err);

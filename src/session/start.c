@@ -79,6 +79,7 @@ struct session_start_op {
     nacre_command command; /* with all limits that are in force */
     enum start_stage stage;
     struct naming *naming; /* NULL = it has no name */
+    struct permissions wanted;
     struct admission admission;
     bool reserved; /* a place */
     bool over;
@@ -282,6 +283,7 @@ static void end_session_start(nacre_op *op)
     nacre_watch_close(o->result.started.watch);
     if (!o->over)
         finish_start(o, false);
+    permissions_done(&o->wanted);
     free(o);
 }
 
@@ -321,7 +323,11 @@ static void take_mode_of_rules(struct session_start_op *o)
 static int ask_the_rules(struct session_start_op *o, nacre_error *err)
 {
     nacre_error why = NACRE_ERROR_INIT;
-    int r = policy_admit(o->session, &o->command, &o->admission, &why);
+    int r = permissions_find(o->session, &o->command, &o->wanted, err);
+    if (r < 0)
+        return r;
+    o->command.permissions = permissions_granted(&o->wanted);
+    r = policy_admit(o->session, &o->command, &o->wanted, &o->admission, &why);
     if (r >= 0) {
         take_mode_of_rules(o);
         return 0;

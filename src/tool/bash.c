@@ -11,8 +11,9 @@
 #include "tool/missed.h"
 #include "tool/tool.h"
 
-#define MOMENT_MS 300           /* what a background command prints by then is in the answer */
-#define NOTE_MAX  ((size_t)256) /* of those that come after the summary */
+#define MOMENT_MS  300           /* what a background command prints by then is in the answer */
+#define NOTE_MAX   ((size_t)256) /* of those that come after the summary */
+#define WISH_LISTS 3
 
 struct bash_args {
     const char *command;
@@ -43,6 +44,7 @@ struct bash {
     nacre_command command;
     char **env; /* of the command */
     char *cwd;
+    const char **wishes[WISH_LISTS]; /* lists of what it needs beyond its sandbox */
     enum { FOREGROUND, BACKGROUND, YIELDED } mode;
     enum { STARTING, WAITING, YIELDING, CANCELLING } stage;
     nacre_op *op; /* of every stage but WAITING */
@@ -56,6 +58,7 @@ struct bash {
 };
 
 static const char *const lifetimes[] = {"session", "keep", NULL};
+/* The lists of struct nacre_permissions in their order, and its switch. */
 static const char *const permission_names[] = {"write", "hosts", "sockets", "full", NULL};
 static const char *const orders[] = {"streams", "merged", NULL};
 static const char *const sandboxes[] = {"read-only", "workspace-write", NULL};
@@ -110,8 +113,8 @@ static const struct arg bash_args_table[] = {
     {"permissions", ARG_WISHES, offsetof(struct bash_args, permissions),
      .choices = permission_names, .aliases = "sandbox_permissions",
      .example = "{\"write\": [\"/srv/data\"]}",
-     .help = "What it needs beyond the sandbox: paths to write, hosts, sockets, or all (full). Only "
-             "the user can allow it; the answer says how."},
+     .help = "What it needs beyond the sandbox: paths to write, hosts, sockets, or all (full). The "
+             "user is asked, or the answer says how they allow it."},
     {"justification", ARG_TEXT, offsetof(struct bash_args, justification),
      .example = "\"the deployment writes there\"",
      .help = "Why it needs that, for the user, in a few words."},
@@ -221,33 +224,24 @@ static void feed_stdin(nacre_call *c)
         feeding_write(&b->feeding, c, &b->id, a->input.data, a->input.size, false, &ignored);
 }
 
-/* The line of the configuration that would allow it. */
-static int write_wishes(struct buf *out, const json_t *wishes)
+/* The lists of what it needs beyond its sandbox; freed with the call. */
+static int set_permissions(const json_t *wishes, struct bash *b, nacre_error *err)
 {
-    static const char *const settings[] = {"sandbox_write", "sandbox_network", "sandbox_sockets"};
-    int r = 0, count = 0;
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(settings); i++) {
-        const json_t *list = json_object_get(wishes, permission_names[i]);
-        cleanup_free char *text = json_array_size(list) > 0 ? json_dumps(list, 0) : NULL;
-        if (text)
-            r = buf_printf(out, "%s\"%s\": %.100s", count++ ? ", " : "", settings[i], text);
+    const char *const *lists[WISH_LISTS] = {0};
+    size_t i;
+    json_t *item;
+    for (size_t which = 0; which < WISH_LISTS; which++) {
+        const json_t *list = json_object_get(wishes, permission_names[which]);
+        const char **texts = calloc(json_array_size(list) + 1, sizeof *texts);
+        if (!texts)
+            return err_set(err, NACRE_ENOMEM, "out of memory");
+        json_array_foreach((json_t *)list, i, item) texts[i] = json_string_value(item);
+        lists[which] = b->wishes[which] = texts;
     }
-    if (r == 0 && json_is_true(json_object_get(wishes, "full")))
-        r = buf_printf(out, "%s\"sandbox\": \"off\"", count++ ? ", " : "");
-    return r == 0 && count == 0 ? buf_str(out, "nothing") : r;
-}
-
-/* Nobody can be asked while a call is under way; what is in force was decided before. */
-static int refuse_permissions(nacre_call *c, const json_t *wishes, nacre_error *err)
-{
-    struct buf line cleanup_buf = BUF_UP_TO(512);
-    if (call_setting(c, NACRE_SETTING_SANDBOX) == NACRE_SANDBOX_OFF)
-        return 0;
-    (void)write_wishes(&line, wishes);
-    return err_set(err, NACRE_EPERM,
-                   "nothing was started: the sandbox can only be widened by its user, in the "
-                   "configuration: %.160s",
-                   line.data ? line.data : "");
+    b->command.permissions =
+        (nacre_permissions){lists[0], lists[1], lists[2],
+                            json_is_true(json_object_get(wishes, permission_names[WISH_LISTS]))};
+    return 0;
 }
 
 /* "~" and "~/src" as a shell would have them. */
@@ -272,9 +266,6 @@ static int bash_begin(nacre_call *c, nacre_error *err)
 {
     const struct bash_args *a = c->args;
     struct bash *b = c->state;
-    int refused = a->permissions ? refuse_permissions(c, a->permissions, err) : 0;
-    if (refused < 0)
-        return refused;
     call_set_budget(c, a->tokens);
     b->mode = a->background || a->yield == 0 ? BACKGROUND : FOREGROUND;
     b->env = a->env ? make_env(a->env) : NULL;
@@ -290,12 +281,15 @@ static int bash_begin(nacre_call *c, nacre_error *err)
     b->command.sandbox = a->sandbox >= 0 ? sandboxes[a->sandbox] : NULL;
     b->command.limits = a->limits;
     b->command.replace = a->replace;
+    b->command.justification = a->justification;
     set_input(a, &b->command);
     set_times(c, &b->command);
     if (a->replace && !a->name)
         return err_set(err, NACRE_EINVAL,
                        "replace goes with name, such as \"name\": \"web\": it ends what has it");
     int r = find_cwd(a, b, err);
+    if (r == 0 && a->permissions)
+        r = set_permissions(a->permissions, b, err);
     if (r == 0)
         r = session_start(c->session, &b->command, &b->op, err);
     return r < 0 ? r : bash_step(c, err);
@@ -565,6 +559,8 @@ static void bash_done(nacre_call *c)
     nacre_watch_close(b->watch);
     free_env(b->env);
     free(b->cwd);
+    for (size_t i = 0; i < WISH_LISTS; i++)
+        free((void *)b->wishes[i]);
 }
 
 const struct tool tool_bash = {

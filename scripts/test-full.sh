@@ -5,7 +5,8 @@
 #                    the storm (tests/torture) for STORM_SECONDS, ten minutes if not said
 #   denied           the process tests (tests/integration), since it is the keeper and the library
 #                    below the tools that meet the kernel; the usual rounds
-#   the group tier   the process tests, which know what it cannot hold
+#   the group tier   the process tests, which know what it cannot hold, and what is tried to get out of
+#                    a fence
 #
 # All cells are one queue. MATRIX, if set, is a regular expression over the labels of what to run:
 # the cells, such as user-group-asan-pidfd_open, and unit, asan-unit, clang-tidy and fuzzing.
@@ -24,6 +25,7 @@ wanted() {
 suites_of() {
     case $1,$2,$3 in
     *,build-tsan,*) echo threads ;;
+    group,*,nothing) echo integration,fence ;;
     group,*) echo integration ;;
     *,nothing) echo integration,features,torture ;;
     *) echo integration ;;

@@ -2,7 +2,8 @@
 # What `make test` runs, in eight minutes on two cores:
 #
 #   all users and tiers   the process tests (tests/integration), release build: as root and as an
-#                         ordinary user, each with the cgroup tier and without it
+#                         ordinary user, each with the cgroup tier and without it; what is tried to
+#                         get out of a fence as both, without it
 #   once                  tests of what stands on all that (tests/features), the rules of the source
 #                         tree, clang-tidy without the analyzer, clients of others
 #   ASan and UBSan, once  unit, process and feature tests, and a minute of fuzzing
@@ -39,13 +40,13 @@ plan_of_this_user() {
         skip "the cgroup tier: there is no cgroup v2 tree that $me may write to"
         plan "$me" build features
     fi
-    plan "$me-subreaper" build integration NACRE_TIER=subreaper
+    plan "$me-subreaper" build integration,fence NACRE_TIER=subreaper
 }
 
 plan_of_ordinary_user() {
     [ -z "$cgroup_home" ] ||
         plan user-cgroup build integration "TEST_COPY=$1" "TEST_AS=$in_cgroup $as_user"
-    plan user-subreaper build integration NACRE_TIER=subreaper \
+    plan user-subreaper build integration,fence NACRE_TIER=subreaper \
         "TEST_PLACES=$scratch" "TEST_COPY=$1" "TEST_AS=$as_user"
 }
 

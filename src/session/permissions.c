@@ -180,7 +180,7 @@ int permissions_describe(const struct permissions *p, struct buf *out)
     return r == 0 ? describe_list(out, "to talk to", p->more.sockets) : r;
 }
 
-static int write_entry(struct buf *out, const char *setting, const char *const *list)
+static int write_wish(struct buf *out, const char *setting, const char *const *list)
 {
     json_auto_t *values = json_array();
     for (size_t i = 0; list && list[i]; i++)
@@ -196,8 +196,8 @@ int permissions_write_line(const struct permissions *p, struct buf *out)
 {
     if (p->full)
         return buf_str(out, "\"sandbox\": \"off\"");
-    int r = write_entry(out, "sandbox_write", p->more.write);
+    int r = write_wish(out, "sandbox_write", p->more.write);
     if (r == 0)
-        r = write_entry(out, "sandbox_network", p->more.hosts);
-    return r == 0 ? write_entry(out, "sandbox_sockets", p->more.sockets) : r;
+        r = write_wish(out, "sandbox_network", p->more.hosts);
+    return r == 0 ? write_wish(out, "sandbox_sockets", p->more.sockets) : r;
 }

@@ -24,10 +24,9 @@ enum call_state {
 struct mcp_call {
     struct mcp_call *next;
     enum call_state state;
-    char *tool; /* until it has begun, with its arguments */
-    json_t *arguments;
-    size_t size; /* of the line it came in, while it is queued */
-    void *call;  /* from then on */
+    json_t *params; /* of the request, until it has begun */
+    size_t size;    /* of the line it came in, while it is queued */
+    void *call;     /* from then on */
     struct mcp_stream *stream;
     json_t *id;
     json_t *token; /* of progress, or NULL */
@@ -49,8 +48,7 @@ static void call_free(const struct mcp_peer *p, struct mcp_call *c)
 {
     if (c->call)
         p->table->tools->free(c->call);
-    free(c->tool);
-    json_decref(c->arguments);
+    json_decref(c->params);
     json_decref(c->id);
     json_decref(c->token);
     free(c->message);
@@ -73,7 +71,9 @@ static struct mcp_request request_of(struct mcp_peer *p, const struct mcp_call *
     return (struct mcp_request){.peer = p,
                                 .stream = c->stream,
                                 .id = c->id,
+                                .params = c->params,
                                 .modern = c->modern,
+                                .logs = c->logs,
                                 .batch = c->batch,
                                 .slot = c->slot};
 }
@@ -188,16 +188,18 @@ static struct mcp_call **begin_at(struct mcp_peer *p, struct mcp_call **at)
     struct mcp_call *c = *at;
     struct mcp_request q = request_of(p, c);
     nacre_error err = NACRE_ERROR_INIT;
+    const char *tool = mcp_param(&q, "name");
     leave_queue(p, c);
     p->beginning = &q;
-    int r = p->table->tools->begin(&q, c->tool, c->arguments, c->token != NULL, &c->call, &err);
+    int r = p->table->tools->begin(&q, tool, mcp_arguments(&q), c->token != NULL, &c->call, &err);
     p->beginning = NULL;
     if (r == 0) {
-        json_decref(c->arguments);
-        c->arguments = NULL;
+        json_decref(c->params);
+        c->params = NULL;
         return step_at(p, at);
     }
-    refuse_call(&q, c->tool, r, &err);
+    if (r < 0)
+        refuse_call(&q, tool, r, &err);
     remove_call(p, at);
     return at;
 }
@@ -362,15 +364,13 @@ void mcp_list_tools(const struct mcp_request *q)
                             TOOLS_TTL_MS, true);
 }
 
-static struct mcp_call *make_call(const struct mcp_request *q, const char *tool, json_t *arguments,
-                                  json_t *token)
+static struct mcp_call *make_call(const struct mcp_request *q, json_t *token)
 {
     struct mcp_call *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
     *c = (struct mcp_call){.state = CALL_QUEUED,
-                           .tool = strdup(tool),
-                           .arguments = json_incref(arguments),
+                           .params = json_incref(q->params),
                            .size = q->peer->line_size,
                            .stream = q->stream,
                            .id = json_deep_copy(q->id),
@@ -381,7 +381,7 @@ static struct mcp_call *make_call(const struct mcp_request *q, const char *tool,
                            .slot = q->slot,
                            .began_ns = clock_mono_ns(),
                            .progress_ns = token ? clock_deadline(PROGRESS_FIRST_MS) : INT64_MAX};
-    if (c->tool && c->id)
+    if (c->id)
         return c;
     call_free(q->peer, c);
     return NULL;
@@ -410,25 +410,33 @@ static void say_fault(const struct mcp_request *q)
                            json_text(text, strlen(text)), "isError", 1));
 }
 
+json_t *mcp_arguments(const struct mcp_request *q)
+{
+    json_t *arguments = json_object_get(q->params, "arguments");
+    return json_is_null(arguments) ? NULL : arguments;
+}
+
+json_t *mcp_progress_token(const struct mcp_request *q)
+{
+    return json_object_get(json_object_get(q->params, "_meta"), "progressToken");
+}
+
 void mcp_call_tool(const struct mcp_request *q)
 {
-    const char *tool = mcp_require(q, "name");
-    json_t *arguments = json_object_get(q->params, "arguments");
-    json_t *token = json_object_get(json_object_get(q->params, "_meta"), "progressToken");
-    if (!tool)
+    const json_t *arguments = mcp_arguments(q);
+    json_t *token = mcp_progress_token(q);
+    if (!mcp_require(q, "name"))
         return;
     if (q->peer->fault) {
         say_fault(q);
         return;
     }
-    if (json_is_null(arguments))
-        arguments = NULL;
     if (arguments && !json_is_object(arguments))
         mcp_fail_params(q, "arguments must be an object");
     else if (token && !json_is_string(token) && !json_is_integer(token))
         mcp_fail_params(q, "progressToken must be a string or an integer");
     else {
-        struct mcp_call *c = make_call(q, tool, arguments, token);
+        struct mcp_call *c = make_call(q, token);
         if (c)
             queue_call(q->peer, c);
         else

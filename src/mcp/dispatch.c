@@ -95,6 +95,12 @@ void mcp_fail(const struct mcp_request *q, int code, const char *fmt, ...)
     answer_with_error(q, code == RPC_NO_METHOD ? MCP_UNKNOWN : MCP_RESULT, code, text, NULL);
 }
 
+void mcp_no_resource(const struct mcp_request *q, const char *uri, const char *text)
+{
+    json_auto_t *data = json_pack("{s:s}", "uri", uri);
+    answer_with_error(q, MCP_RESULT, q->modern ? RPC_INVALID_PARAMS : MCP_NOT_FOUND, text, data);
+}
+
 /* Every modern result says that it is one, and whose. */
 static void dress_modern(const struct mcp_peer *p, json_t *value)
 {
@@ -288,7 +294,7 @@ void mcp_take_message(struct mcp_peer *p, struct mcp_stream *stream, json_t *val
     if (sound && m.kind == RPC_NOTIFICATION)
         hear_notification(p, stream, &m);
     if (sound && m.kind == RPC_RESPONSE)
-        mcp_hear_response(p, &m);
+        p->table->hear(p, &m);
     if (sound && m.kind != RPC_REQUEST)
         return;
     bool twice = sound && is_under_way(&q);

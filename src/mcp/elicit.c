@@ -80,7 +80,7 @@ static nacre_answer_kind read_decision(const struct rpc_message *m)
     return strcmp(action, "cancel") == 0 ? NACRE_ANSWER_CANCELLED : NACRE_ANSWER_NO;
 }
 
-void mcp_hear_response(struct mcp_peer *p, const struct rpc_message *m)
+void mcp_hear_decision(struct mcp_peer *p, const struct rpc_message *m)
 {
     unsigned long long number;
     char rest;

@@ -14,6 +14,7 @@
 
 struct mcp_peer;
 struct mcp_request;
+struct rpc_message;
 
 enum mcp_era { MCP_LEGACY_ONLY = 1, MCP_MODERN_ONLY = 2, MCP_BOTH_ERAS = 3 };
 
@@ -26,7 +27,8 @@ struct mcp_method {
 /* Calls, as <nacre/tool.h> has them; a call is known to who began it alone. */
 struct mcp_tools {
     json_t *(*list)(const struct mcp_peer *p);
-    /* NACRE_ENOTFOUND: there is no such tool. arguments may be NULL. */
+    /* NACRE_ENOTFOUND: there is no such tool; 1: the request was answered. arguments may be NULL.
+     */
     int (*begin)(const struct mcp_request *q, const char *tool, json_t *arguments, bool progress,
                  void **ret_call, nacre_error *err);
     int (*fd)(const void *call);
@@ -47,6 +49,7 @@ struct mcp_table {
     json_t *(*instructions)(const struct mcp_peer *p);
     const struct mcp_tools *tools;
     const struct mcp_method *methods; /* the first without a name ends them */
+    void (*hear)(struct mcp_peer *p, const struct rpc_message *m); /* an answer of the client's */
 };
 
 /* The shells of nacre: shell_table.c. */

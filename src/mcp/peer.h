@@ -39,6 +39,7 @@
 #define MCP_MODERN           "2026-07-28"
 #define MCP_META             "io.modelcontextprotocol/"
 #define MCP_NOT_FOUND        (-32002) /* a resource; legacy only */
+#define MCP_NO_CAPABILITY    (-32021) /* the client has not declared what is needed */
 #define MCP_BAD_VERSION      (-32022)
 #define MCP_CALLS_MAX        128               /* under way at a time */
 #define MCP_WAITING_MAX      1024              /* further ones that wait for their turn */
@@ -172,6 +173,9 @@ void mcp_reply_cacheable(const struct mcp_request *q, json_t *value, int ttl_ms,
 void mcp_fail(const struct mcp_request *q, int code, const char *fmt, ...) PRINTF(3, 4);
 #define mcp_fail_params(q, ...) mcp_fail(q, RPC_INVALID_PARAMS, __VA_ARGS__)
 
+/* There is no resource of this uri. */
+void mcp_no_resource(const struct mcp_request *q, const char *uri, const char *text);
+
 /* The same for a request that is not whole as a message; data may be NULL. */
 void mcp_refuse(const struct mcp_request *q, int code, const char *text, const json_t *data);
 
@@ -225,6 +229,10 @@ enum log_level mcp_level_find(const char *name);
 void mcp_list_tools(const struct mcp_request *q);
 void mcp_call_tool(const struct mcp_request *q);
 
+/* Of such a request; NULL = there are none, or none was given. */
+json_t *mcp_arguments(const struct mcp_request *q);
+json_t *mcp_progress_token(const struct mcp_request *q);
+
 /* Whether a call of that id is under way, or waits for its turn. */
 bool mcp_call_exists(const struct mcp_peer *p, const struct mcp_stream *stream, const json_t *id);
 void mcp_cancel_call(struct mcp_peer *p, const struct mcp_stream *stream, const json_t *id);
@@ -262,7 +270,7 @@ void mcp_note_elicitation(struct mcp_peer *p, const json_t *capabilities, const 
 nacre_ask_fn mcp_ask;
 
 /* A response of the client; what was not asked is ignored. */
-void mcp_hear_response(struct mcp_peer *p, const struct rpc_message *m);
+void mcp_hear_decision(struct mcp_peer *p, const struct rpc_message *m);
 
 /* -- resources.c ------------------------------------------------------------------------------ */
 

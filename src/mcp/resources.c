@@ -170,14 +170,14 @@ static bool append_contents(struct buf *line, const struct mcp_request *q, const
            buf_str(line, "}]}}") == 0;
 }
 
-static void fail_resource(const struct mcp_request *q, const nacre_error *err)
+static void fail_resource(const struct mcp_request *q, const char *uri, const nacre_error *err)
 {
     bool missing =
         err->code == NACRE_ENOTFOUND || err->code == NACRE_EINVAL || err->code == NACRE_EAMBIGUOUS;
-    if (!missing)
-        mcp_fail(q, RPC_INTERNAL, "%s", err->msg);
+    if (missing)
+        mcp_no_resource(q, uri, err->msg);
     else
-        mcp_fail(q, q->modern ? RPC_INVALID_PARAMS : MCP_NOT_FOUND, "%s", err->msg);
+        mcp_fail(q, RPC_INTERNAL, "%s", err->msg);
 }
 
 void mcp_read_resource(const struct mcp_request *q)
@@ -196,7 +196,7 @@ void mcp_read_resource(const struct mcp_request *q)
         r = kind == RESOURCE_LOG ? copy_log(session, &id, &text, &err)
                                  : copy_summary(session, &id, &text, &err);
     if (r < 0)
-        fail_resource(q, &err);
+        fail_resource(q, uri, &err);
     else if (!append_contents(&line, q, uri, &text))
         mcp_fail(q, RPC_INTERNAL, "out of memory");
     else

@@ -116,4 +116,5 @@ const struct mcp_table mcp_shells = {
     .instructions = shell_instructions,
     .tools = &shell_tools,
     .methods = shell_methods,
+    .hear = mcp_hear_decision,
 };

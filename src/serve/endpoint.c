@@ -163,10 +163,23 @@ static bool wants_answer(json_t *value)
     return json_array_size(value) == 0;
 }
 
+/* A field can only differ from what the message says. */
+static bool says_version(const struct asking *a)
+{
+    const json_t *meta = json_object_get(a->message.params, "_meta");
+    return a->message.kind != RPC_REQUEST ||
+           rpc_text(json_object_get(meta, MCP_META "protocolVersion"));
+}
+
 static void take_modern(struct asking *a)
 {
     nacre_error err = NACRE_ERROR_INIT;
     const char *fault = check_modern_fields(a);
+    if (!says_version(a)) {
+        refuse_message(a, 400, RPC_INVALID_PARAMS,
+                       "_meta must have the string " MCP_META "protocolVersion");
+        return;
+    }
     if (fault) {
         refuse_message(a, 400, BAD_HEADER, fault);
         return;

@@ -46,9 +46,10 @@ static int open_session_of(struct member *m, nacre_error *err)
     options.name = m->name;
     options.cwd = m->cwd;
     options.settings = m->house->options->settings;
+    const struct mcp_table *table = m->house->options->table;
     int r = nacre_open(&options, &session, err);
     if (r == 0)
-        mcp_peer_init(&m->peer, &mcp_shells, session);
+        mcp_peer_init(&m->peer, table ? table : &mcp_shells, session);
     return r;
 }
 

@@ -8,7 +8,10 @@
 #include <nacre/error.h>
 #include <nacre/settings.h>
 
+struct mcp_table;
+
 struct serve_options {
+    const struct mcp_table *table; /* what is served; NULL = the shells of nacre */
     const char *listen;      /* ADDRESS:PORT, or the path of a socket; NULL = 127.0.0.1:8737 */
     bool anywhere;           /* an address that is not of the loopback is meant */
     bool no_token;           /* nobody is asked for one; on the loopback alone */

@@ -102,6 +102,12 @@ def modern_fields_must_agree(serve):
         assert house.modern("tools/call", call, Mcp_Name=name).status == wanted, name
     answer = house.modern("tools/list", {"_meta": {PREFIX + "protocolVersion": "2099-01-01"}})
     assert answer.status == 400 and answer.message["error"]["code"] == -32022
+    # What the message does not say cannot differ from a field.
+    for meta in ({PREFIX + "protocolVersion": None}, {PREFIX + "protocolVersion": 7}):
+        answer = house.modern("tools/list", {"_meta": meta}, MCP_Protocol_Version="2026-07-28")
+        assert answer.status == 400 and answer.message["error"]["code"] == -32602, answer
+    answer = house.modern("resources/read", {"uri": "nacre://none"})
+    assert answer.message["error"]["data"] == {"uri": "nacre://none"}, answer
     answer = house.modern("no/such")
     assert answer.status == 404 and answer.message["error"]["code"] == -32601
     answer = house.modern("ping")

@@ -1,7 +1,8 @@
 // The clients of others against `nacre serve`: the SDKs of both lines and the Inspector in both eras,
-// and the official conformance suite, whose failures
-// are those that conformance.yml names: it tests tools of fixed names, which a server of shells has
-// no use for. What passes and is named there, or fails and is not, is a fault.
+// and the official conformance suite. That tests tools, resources and prompts of fixed names, which
+// a server of shells has no use for: a server made of the same objects, with another table
+// (tests/programs/everything), passes all that is scored, and nacre fails what its file names. What
+// passes and is named, or fails and is not, is a fault.
 // usage: NACRE=build/nacre node http.mjs
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -39,13 +40,13 @@ function inspector(era) {
   };
 }
 
-// Its clients cannot show a token.
-function conformance(revision, passing) {
+// Its clients cannot show a token. Without a file of what fails nothing may.
+function conformance(revision, failing, passing) {
   return async (stage) => {
     const { stdout } = await run(process.execPath, [
       programOf('@modelcontextprotocol/conformance', 'conformance'), 'server', '--url',
-      String(new URL('/mcp', stage.where)), '--requirements', revision, '--expected-failures',
-      join(here, `conformance-${revision}.yml`)],
+      String(new URL('/mcp', stage.where)), '--requirements', revision,
+      ...(failing ? ['--expected-failures', join(here, failing)] : [])],
     { env: stage.env, cwd: stage.cwd, timeout: 120000, maxBuffer: 1 << 26 }).catch((error) => {
       const lines = String(error.stdout).split('\n');
       const from = lines.findIndex((line) => line.includes('=== SUMMARY'));
@@ -54,6 +55,11 @@ function conformance(revision, passing) {
     for (const name of passing) assert.match(stdout, new RegExp(`✓ ${name}: [1-9]`), name);
   };
 }
+
+const programs = join(process.env.NACRE, '..', 'tests', 'programs');
+const everything = () => HttpStage.openWith(join(programs, 'mcp-everything'),
+  join(here, '..', 'programs', 'everything', 'everything.json'));
+const shells = () => HttpStage.open('--no-token');
 
 const cases = {
   'sdk 1, 2025-11-25': sdkV1,
@@ -64,11 +70,21 @@ const cases = {
   'sdk 2, pinned to 2026-07-28': sdkV2Modern({ pin: '2026-07-28' }),
   'inspector, legacy': inspector('legacy'),
   'inspector, modern': inspector('modern'),
-  'conformance, 2025-11-25': conformance('2025-11-25', ['server-initialize', 'ping', 'tools-list',
-    'server-sse-multiple-streams', 'dns-rebinding-protection', 'server-session-lifecycle']),
-  'conformance, 2026-07-28': conformance('2026-07-28', ['tools-list', 'caching',
-    'http-header-validation', 'dns-rebinding-protection']),
+  'conformance, 2025-11-25': conformance('2025-11-25', 'conformance-2025-11-25.yml',
+    ['server-initialize', 'ping', 'tools-list', 'server-sse-multiple-streams',
+      'dns-rebinding-protection', 'server-session-lifecycle']),
+  'conformance, 2026-07-28': conformance('2026-07-28', 'conformance-2026-07-28.yml',
+    ['tools-list', 'caching', 'http-header-validation', 'dns-rebinding-protection',
+      'sep-2164-resource-not-found']),
+  'conformance of everything, 2025-11-25': conformance('2025-11-25', null,
+    ['tools-call-sampling', 'elicitation-sep1330-enums', 'server-sse-polling']),
+  'conformance of everything, 2026-07-28': conformance('2026-07-28', 'everything-2026-07-28.yml',
+    ['server-stateless', 'input-required-result-tampered-state', 'prompts-get-with-args']),
 };
+
+// Who serves a case; the others have a server of shells that wants a token.
+const serverOf = (name) => (name.startsWith('conformance of everything') ? everything
+  : name.startsWith('conformance') ? shells : HttpStage.open);
 
 const left = Object.entries(cases);
 let failed = 0;
@@ -78,7 +94,7 @@ async function work() {
   for (let next = left.shift(); next; next = left.shift()) {
     const [name, test] = next;
     const began = performance.now();
-    const stage = await HttpStage.open(...(name.startsWith('conformance') ? ['--no-token'] : []));
+    const stage = await serverOf(name)();
     let fault;
     try {
       await test(stage);

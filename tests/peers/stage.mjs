@@ -87,9 +87,13 @@ export class Stage {
 
 // The same with a server over HTTP, which many clients can share.
 export class HttpStage extends Stage {
-  static async open(...options) {
+  static open(...options) {
+    return HttpStage.openWith(nacre, 'serve', '--listen', 'localhost:0', ...options);
+  }
+
+  static async openWith(program, ...args) {
     const stage = new HttpStage();
-    stage.process = spawn(nacre, ['serve', '--listen', 'localhost:0', ...options],
+    stage.process = spawn(program, args,
       { env: stage.env, cwd: stage.cwd, stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = await once(stage.process.stdout, 'data');
     stage.where = String(line).trim();

@@ -1,7 +1,7 @@
 /*
  * The server over HTTP: requests a second beside a bare epoll server that reads nothing of what it
- * is asked, a command beside the same over stdio, and what a thousand clients that listen cost the
- * others.
+ * is asked and beside a server of the SDK in Node, a command beside the same over stdio, and what a
+ * thousand clients that listen cost the others.
  */
 #include "bench.h"
 
@@ -73,28 +73,36 @@ static struct http_server start_bare(void)
     return s;
 }
 
-static struct http_server start_nacre(void)
+/* A program that prints where it listens. */
+static struct http_server start_program(char **argv)
 {
     struct http_server s = {.address = {.sin_family = AF_INET}};
-    char program[4096], path[4096], line[256];
+    char line[256];
     int out[2];
-    snprintf(program, sizeof program, "%s/nacre", getenv("NACRE_BUILD"));
     if (pipe2(out, O_CLOEXEC) < 0)
         die("pipe", NULL);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    char *argv[] = {program, (char *)"serve", (char *)"--listen", (char *)"127.0.0.1:0", NULL};
-    if (posix_spawn(&s.pid, program, &actions, NULL, argv, environ) != 0)
-        die("nacre serve", NULL);
+    if (posix_spawn(&s.pid, argv[0], &actions, NULL, argv, environ) != 0)
+        die(argv[0], NULL);
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
     FILE *told = fdopen(out[0], "r");
     if (!fgets(line, sizeof line, told))
-        die("nacre serve said nothing", NULL);
+        die("a server said nothing", NULL);
     fclose(told);
     s.address.sin_port = htons((uint16_t)atoi(strrchr(line, ':') + 1));
     s.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return s;
+}
+
+static struct http_server start_nacre(void)
+{
+    char program[4096], path[4096];
+    snprintf(program, sizeof program, "%s/nacre", getenv("NACRE_BUILD"));
+    char *argv[] = {program, (char *)"serve", (char *)"--listen", (char *)"127.0.0.1:0", NULL};
+    struct http_server s = start_program(argv);
     snprintf(path, sizeof path, "%s/http-token", getenv("NACRE_HOME"));
     FILE *file = fopen(path, "r");
     if (!file || !fgets(s.token, sizeof s.token, file))
@@ -102,6 +110,14 @@ static struct http_server start_nacre(void)
     fclose(file);
     s.token[strcspn(s.token, "\n")] = '\0';
     return s;
+}
+
+static struct http_server start_node(void)
+{
+    char program[4096], *node = getenv("NACRE_BENCH_NODE");
+    snprintf(program, sizeof program, "%s/sdk_http.mjs", getenv("NACRE_BENCH_SERVERS"));
+    char *argv[] = {node, program, NULL};
+    return start_program(argv);
 }
 
 static void stop_http(struct http_server *s)
@@ -149,7 +165,7 @@ static size_t hear_answer(int fd, char *text)
             die("no answer", NULL);
         have += (size_t)n;
         text[have] = '\0';
-        const char *body = strstr(text, "\r\n\r\n"), *length = strstr(text, "Content-Length: ");
+        const char *body = strstr(text, "\r\n\r\n"), *length = strcasestr(text, "Content-Length: ");
         if (body && length && length < body &&
             have >= (size_t)(body + 4 - text) + strtoul(length + 16, NULL, 10))
             return have;
@@ -165,7 +181,7 @@ static void open_http_session(const struct http_server *s, char *session)
     int fd = connect_to(s);
     send_all(fd, request, write_request(request, sizeof request, s, "POST", NULL, INITIALIZE));
     hear_answer(fd, answer);
-    const char *id = strstr(answer, "Mcp-Session-Id: ");
+    const char *id = strcasestr(answer, "Mcp-Session-Id: ");
     if (!id)
         die("no session", NULL);
     snprintf(session, 33, "%s", id + 16);
@@ -201,19 +217,30 @@ static double measure_rate(const struct http_server *s, const char *request, int
     return rate;
 }
 
+static int write_ping(char *request, size_t room, const struct http_server *s)
+{
+    char session[33];
+    open_http_session(s, session);
+    return write_request(request, room, s, "POST", session,
+                         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
+}
+
 static void compare_rates(const struct http_server *s)
 {
     static char request[4096];
-    char session[33], measured[64];
-    struct http_server bare = start_bare();
-    open_http_session(s, session);
-    int size = write_request(request, sizeof request, s, "POST", session,
-                             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
+    char measured[64];
+    struct http_server bare = start_bare(), node = start_node();
+    int size = write_ping(request, sizeof request, s);
     double theirs = measure_rate(&bare, request, size), ours = measure_rate(s, request, size);
+    size = write_ping(request, sizeof request, &node);
+    double slow = measure_rate(&node, request, size);
     snprintf(measured, sizeof measured, "%.0f/s, bare epoll %.0f/s", ours, theirs);
     row("`ping` over HTTP, 16 connections", measured, ours / theirs, "x", 0.5, 1);
+    snprintf(measured, sizeof measured, "%.0f/s, SDK in Node %.0f/s", ours, slow);
+    row("the same, beside the SDK in Node", measured, ours / slow, "x", 5, 1);
     kill(bare.pid, SIGKILL);
     waitpid(bare.pid, NULL, 0);
+    stop_http(&node);
 }
 
 static void compare_commands(const struct http_server *s)

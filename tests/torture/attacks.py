@@ -36,6 +36,7 @@ class Row:
     fades: str = ""
     raw: bool = False           # it notes its exit code itself, as "X CODE"
     arguments: tuple = ()       # more arguments for `bash`
+    tty: bool = False           # it has a terminal: one stream, by the tool or `nacre start`
     finding: str = ""           # the number it had when it was found
     long: bool = False          # not in the short form
     stretched: bool = True      # its bound knows a busy machine
@@ -205,6 +206,49 @@ OUTPUT = (
     Row("no-newline", "head -c 400000 /dev/zero | tr '\\0' x; exit 2"),
 )
 
+# -- Terminals -------------------------------------------------------------------------------------
+
+# The process that leads the session of the terminal, and sleeps; it is a child of the keeper.
+LEADER = ("L=; for p in $(cat /proc/$PPID/task/*/children); do"
+          " test \"$(cat /proc/$p/comm)\" = nacre-terminal && L=$p; done; ")
+
+
+def on_terminal(row):
+    return dataclasses.replace(row, name=f"tty-{row.name}", tty=True,
+                               ways=tuple(way for way in row.ways if way != "run"))
+
+
+TERMINALS = tuple(on_terminal(row) for row in (
+    Row("left", "({v} -sdt sit); ({v} sit &); {v} print 30 30 0; exit 3"),
+    Row("ends-at-once", "exit 4"),
+    Row("flood", "{v} flood 60000 60000"),
+    sits("flood-for-ever", "{v} flood 900000000 900000000"),
+    sits("bomb-200", "{v} bomb 200", timeout=2, stretched=False),
+    sits("hangup-ignored", "trap '' HUP; (trap '' HUP; setsid {v} -t sit &); {v} -t sit"),
+    sits("leader-stopped", LEADER + "({v} -sdt sit); {v} print 20 20 0; kill -STOP $L; {v} sit"),
+    Row("leader-stopped-then-exit", LEADER + "({v} -sd sit); {v} print 20 20 0; kill -STOP $L; exit 5"),
+    # Its end hangs up: who does not ignore that ends of it.
+    Row("leader-killed", LEADER + "({v} -sdt sit); {v} print 20 20 0; kill -KILL $L; {v} sit",
+        outcomes=words("signaled")),
+    sits("leader-killed-and-ignored", LEADER + "trap '' HUP; {v} print 20 20 0; kill -KILL $L; {v} sit"),
+    sits("leader-traced", LEADER + "({v} -st tracer $L &); {v} print 20 20 0; {v} -t sit"),
+    sits("leader-and-keeper-stopped", LEADER + "kill -STOP $L $PPID; {v} -t sit"),
+    Row("leader-and-keeper-killed", LEADER + "kill -KILL $L $PPID; {v} sit", outcomes=DEAD_KEEPER,
+        hurts=words("keeper")),
+    sits("stopped-in-the-background", "stty tostop; ({v} print 9 9 0 &); set -m; {v} print 9 9 0 & {v} -t sit"),
+    Row("stty", "stty raw -echo -opost min 0 time 0; stty 0 2>/dev/null; stty rows 0 cols 0; stty susp a quit b"
+        " intr c eof d; {v} print 30 30 0; stty sane; {v} distort 65535 65535; exit 6"),
+    sits("choked", "{v} choke; {v} print 100 100 0"),
+    sits("discipline", "{v} discipline 27; {v} -t sit"),
+    Row("questions", "for i in $(seq 2000); do printf '\\033[6n\\033[c\\033[18t\\033]10;?\\a'; done; exit 7"),
+    Row("screens", "head -c 60000 /dev/urandom; printf '\\033[?1049h\\033[999;999H\\033[65535;65535r\\033[9999999@';"
+        " exit 8"),
+    sits("closed", "exec </dev/null >/dev/null 2>&1; {v} -t sit"),
+    # What was in it is gone with it, and the command lives without.
+    sits("hung-up", "trap '' HUP; {v} hang-up; {v} -t sit", needs=words("root"), hurts=words("output")),
+    sits("stolen", "trap '' HUP; {v} thief; {v} -t sit", needs=words("root"), hurts=words("output")),
+))
+
 # -- The machine's limits, and nacre inside nacre --------------------------------------------------
 
 LIMITS = (
@@ -234,7 +278,7 @@ LIMITS = (
     Row("not-a-command", "{v} print 3 3 0; no-such-command-at-all; exit 127"),
 )
 
-ROWS = (*replaced(), *directories(), *KEEPER, *TREES, *OUTPUT, *LIMITS)
+ROWS = (*replaced(), *directories(), *KEEPER, *TREES, *OUTPUT, *TERMINALS, *LIMITS)
 
 # -- Deeds from outside, at a random moment of a run -----------------------------------------------
 

@@ -122,8 +122,12 @@ class Lane(threading.Thread):
 
     # -- Ways --------------------------------------------------------------------------------------
 
-    def do_fg(self, deed):
+    def arguments_of(self, deed):
         arguments = dict(deed.row.arguments, command=deed.text, timeout=deed.timeout)
+        return dict(arguments, tty=True) if deed.row.tty else arguments
+
+    def do_fg(self, deed):
+        arguments = self.arguments_of(deed)
         arguments["yield"] = deed.bound
         request = deed.server.begin("bash", **arguments)
         if deed.outside:
@@ -138,7 +142,7 @@ class Lane(threading.Thread):
         return None
 
     def do_bg(self, deed):
-        arguments = dict(deed.row.arguments, command=deed.text, timeout=deed.timeout, background=True)
+        arguments = dict(self.arguments_of(deed), background=True)
         record = self.record_in(deed.server.tool("bash", **arguments))
         self.note_id(deed, record)
         if record["status"] == "running":
@@ -207,7 +211,8 @@ class Lane(threading.Thread):
         return None
 
     def do_start(self, deed):
-        answer = cli(self.place, "start", "--timeout", str(deed.timeout), "--", deed.text)
+        how = ("--tty",) if deed.row.tty else ()
+        answer = cli(self.place, "start", *how, "--timeout", str(deed.timeout), "--", deed.text)
         if answer.status != 0:
             raise Finding(f"answer: nacre start: {answer.err.strip()[:300]}")
         deed.id = answer.out.strip()
@@ -446,3 +451,4 @@ class Looker(Other):
             id = ids[self.round * 7 % len(ids)]
             cli(self.place, "show", id)
             cli(self.place, "output", id)
+            cli(self.place, "screen", id, bound=20)

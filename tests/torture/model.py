@@ -109,13 +109,12 @@ def record_of(place, deed):
     return json.loads(answer.out)
 
 
-def lines_of(place, deed, stream, mark):
+def lines_of(place, deed, stream, letter):
     """The numbers of its lines in a stream, in order, and the bytes of the whole."""
     answer = cli(place, "output", deed.id, "--raw", "--stream", stream)
     if answer.status != 0:
         raise Finding(f"output: nacre output: {answer.err.strip()}")
-    letter = stream[0]
-    return [int(n) for n in re.findall(rf"{mark} +{letter} (\d{{16}})\n", answer.out)]
+    return [int(n) for n in re.findall(rf"{deed.mark} +{letter} (\d{{16}})\r?\n", answer.out)]
 
 
 def check_output(place, deed):
@@ -123,12 +122,13 @@ def check_output(place, deed):
     has. Who lost its keeper may lose what was in the pipes, and nothing before that."""
     record, printed = record_of(place, deed), deed.journal.printed()
     lost_end = "keeper" in deed.row.hurts or word_of(record) == "lost"
-    for index, stream in enumerate(("out", "err")):
+    for index, letter in enumerate("oe"):
+        stream = "out" if letter == "o" or deed.row.tty else "err"  # a terminal has one
         name = "stdout" if stream == "out" else "stderr"
         omitted = record["omitted"][name]
         if record["bytes"][name] < printed[index] and not lost_end:
             raise Finding(f"lost: {name} has {record['bytes'][name]} bytes of {printed[index]}, and no gap")
-        numbers = lines_of(place, deed, stream, deed.mark)
+        numbers = lines_of(place, deed, stream, letter)
         holes = sum(1 for a, b in zip([0, *numbers], numbers) if b != a + 1)
         if holes > (1 if omitted else 0):
             raise Finding(f"lost: {name} has {holes} holes, and {omitted} bytes are said to be omitted")

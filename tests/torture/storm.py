@@ -258,6 +258,7 @@ def supervise(options):
     of it is left when we are done."""
     traces.adopt_orphans()
     options.root = cgroup = traces.Cgroup()
+    traces.others.watch(cgroup.path or cgroup.above)
     tempfile.tempdir = tempfile.mkdtemp(prefix="nacre-storm-")
     os.chmod(tempfile.tempdir, 0o755)
     worker = os.fork()

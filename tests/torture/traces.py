@@ -113,8 +113,8 @@ def die_with_parent():
 class Pace(threading.Thread):
     """How long this machine kept everybody waiting: a program that does nothing is started again and
     again, in a session of its own as keepers are. Bounds are stretched by what it took too long, so
-    that a machine that others keep busy is no finding. Rows whose matter is just that are not
-    stretched (Row.stretched)."""
+    that a machine that others keep busy is no finding. Rows whose matter is just that have theirs
+    stretched only by what others took, see Others (Row.stretched)."""
 
     USUAL = 0.25
 
@@ -143,20 +143,52 @@ class Pace(threading.Thread):
 pace = Pace()
 
 
+class Others:
+    """The processor time that those had who are not of the storm: all that was used, without what our
+    own cgroup used. A storm that wants every processor for a time has them all that much later,
+    whatever it does. Without a cgroup of our own nothing is known, and nobody has taken anything."""
+
+    FIELDS = (1, 2, 3, 6, 7, 8)  # of the first line of /proc/stat: all but who waits
+
+    def __init__(self):
+        self.stat, self.tick = None, os.sysconf("SC_CLK_TCK") * (os.cpu_count() or 1)
+
+    def watch(self, folder):
+        """folder: a cgroup in which the whole storm is, and nobody else."""
+        path = f"{folder}/cpu.stat" if folder else ""
+        self.stat = path if os.path.exists(path) else None
+
+    @property
+    def taken(self):
+        """Seconds of the whole machine, all of its processors together."""
+        if not self.stat:
+            return 0.0
+        with open(self.stat, encoding="ascii") as file:
+            ours = next(int(line.split()[1]) for line in file if line.startswith("usage_usec"))
+        with open("/proc/stat", encoding="ascii") as file:
+            words = file.readline().split()
+        return sum(int(words[i]) for i in self.FIELDS) / self.tick - ours / 1e6 / (os.cpu_count() or 1)
+
+
+others = Others()
+
+
 def is_pace(process):
     """What the pace has started, before or after its exec."""
     return process.parent == os.getpid() and process.cmdline in ("", "true")
 
 
 class Bound:
-    """A time that is over when so many seconds have passed, without those that the machine took."""
+    """A time that is over when so many seconds have passed, without those that the machine took; or, of
+    what is not stretched by those, without what others took of the machine, up to thrice its length:
+    who hangs wants no processor, and may have none for ever."""
 
     def __init__(self, seconds, stretched=True):
-        self.began, self.lost = time.monotonic(), pace.lost
+        self.began, self.lost, self.taken = time.monotonic(), pace.lost, others.taken
         self.seconds, self.stretched = seconds, stretched
 
     def left(self):
-        more = pace.lost - self.lost if self.stretched else 0
+        more = pace.lost - self.lost if self.stretched else min(others.taken - self.taken, 3 * self.seconds)
         return self.began + self.seconds + more - time.monotonic()
 
     def over(self):

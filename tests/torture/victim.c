@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -253,6 +255,43 @@ static int listener(const char *path)
     return fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ? 3 : 0;
 }
 
+/* -- Its terminal --------------------------------------------------------------------------------
+ */
+
+/* Nobody prints any more until somebody lets it go on. */
+static int choke(void)
+{
+    return tcflow(STDOUT_FILENO, TCOOFF) < 0 ? 3 : 0;
+}
+
+/* All who have it open lose it. */
+static int hang_up(void)
+{
+    return ioctl(STDOUT_FILENO, TIOCVHANGUP) < 0 ? 3 : 0;
+}
+
+/* Takes it away from the session that has it, and ends with it in hand. */
+static int thief(void)
+{
+    if (fork() > 0)
+        return wait(NULL) < 0 ? 3 : 0;
+    return setsid() < 0 || ioctl(STDOUT_FILENO, TIOCSCTTY, 1) < 0 ? 3 : 0;
+}
+
+/* A line discipline that swallows everything, or as much of that as there is. */
+static int discipline(int number)
+{
+    return ioctl(STDOUT_FILENO, TIOCSETD, &number) < 0 ? 3 : 0;
+}
+
+/* A size that no window has. */
+static int distort(long columns, long rows)
+{
+    struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
+
+    return ioctl(STDOUT_FILENO, TIOCSWINSZ, &size) < 0 ? 3 : 0;
+}
+
 /* -- How it is started
  * ----------------------------------------------------------------------------- */
 
@@ -352,6 +391,34 @@ static int do_listener(char **args)
     return args[0] ? listener(args[0]) : 2;
 }
 
+static int do_choke(char **args)
+{
+    (void)args;
+    return choke();
+}
+
+static int do_hang_up(char **args)
+{
+    (void)args;
+    return hang_up();
+}
+
+static int do_thief(char **args)
+{
+    (void)args;
+    return thief();
+}
+
+static int do_discipline(char **args)
+{
+    return discipline((int)number_at(args, 0));
+}
+
+static int do_distort(char **args)
+{
+    return distort(number_at(args, 0), number_at(args, 1));
+}
+
 static const struct {
     const char *name;
     int (*run)(char **args);
@@ -367,6 +434,11 @@ static const struct {
     {"fds", do_fds},           /* opens files until there are no more */
     {"eat", do_eat},           /* MIB: takes memory, and sits */
     {"listener", do_listener}, /* PATH: a socket there */
+    {"choke", do_choke},       /* its terminal takes no output any more */
+    {"hang-up", do_hang_up},   /* everybody's terminal is gone; for root */
+    {"thief", do_thief},       /* takes the terminal from its session, and ends; for root */
+    {"discipline", do_discipline}, /* NUMBER: of the line discipline */
+    {"distort", do_distort},       /* COLUMNS ROWS: without asking anybody */
 };
 
 static int do_verb(const char *verb, char **args)

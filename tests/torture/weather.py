@@ -439,15 +439,18 @@ def starts_that_fail_leave_nothing(place):
 # Without a leaf an ordinary user gets no processor beside them: docs/containment.md has how long that takes.
 @trial("root", long=True, alone=True)
 def five_thousand_processes(place):
-    """All of them want the processor when the deadline comes."""
-    deed = command(place, "{v} bomb 5200")
-    answer = cli(place, "run", "--timeout", "10", "--", deed.text, bound=10 + GRACE + SLACK, stretched=False)
-    there = sum(words_[0] == "P" for words_ in deed.journal.lines())
-    if there < 5000:
-        raise Finding(f"suite: only {there} of 5,000 processes could be made in time")
-    if answer.status != 124:
-        raise Finding(f"lie: nacre run returned {answer.status}")
-    nobody_lives(place, 0.5)
+    """All of them want the processor when the deadline comes; they are given the time to be there."""
+    for timeout in (10, 20, 40):
+        deed = command(place, "{v} bomb 5200")
+        answer = cli(place, "run", "--timeout", str(timeout), "--", deed.text, bound=timeout + GRACE + SLACK,
+                     stretched=False)
+        there = sum(words_[0] == "P" for words_ in deed.journal.lines())
+        if answer.status != 124:
+            raise Finding(f"lie: nacre run returned {answer.status}")
+        nobody_lives(place, 0.5)
+        if there >= 5000:
+            return
+    raise Finding(f"suite: only {there} of 5,000 processes could be made in time")
 
 
 # -- Running them ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "base/defs.h"
 #include "run/denial.h"
+#include "run/rundir.h"
 #include "sys/fd.h"
 
 int denials_add(nacre_record *record, const nacre_denial *denial)
@@ -41,7 +42,7 @@ static nacre_denial take_denial(const struct denial *d)
 int denials_read(int dir, nacre_record *record)
 {
     struct denial d;
-    cleanup_close int fd = fd_open_file_at(dir, "denied", O_RDONLY);
+    cleanup_close int fd = run_open_file(dir, "denied", O_RDONLY);
     int r = 0;
     for (int i = 0; fd >= 0 && r == 0 && i < DENIALS_MAX; i++) {
         if (fd_read_all(fd, &d, sizeof d) != sizeof d || d.kind >= DENIAL_KIND_COUNT)

@@ -404,7 +404,7 @@ static int say_lost(const struct run *run, struct run_state *ret_state, nacre_er
 static int begin_sweep(const struct run *run, struct sweeping *s, struct run_state *ret_state,
                        nacre_error *err)
 {
-    s->fd = fd_open_file_at(run->dir, "state", O_RDWR);
+    s->fd = run_open_file(run->dir, "state", O_RDWR);
     if (s->fd == -EROFS) {
         int r = say_lost(run, ret_state, err);
         return r < 0 ? r : 1;

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/defs.h"
 #include "run/logr.h"
+#include "run/rundir.h"
 #include "sys/fd.h"
 
 #define SPAN_SIZE sizeof(struct span)
@@ -15,8 +16,8 @@ int logr_init(struct logr *r, int dir, int state_fd)
     *r = (struct logr){
         .state_fd = state_fd, .log_fd = -EBADF, .spans_fd = -EBADF, .tail_fd = -EBADF};
     r->part = "log";
-    r->log_fd = fd_open_file_at(dir, "log", O_RDONLY);
-    r->spans_fd = r->log_fd < 0 ? r->log_fd : fd_open_file_at(dir, "spans", O_RDONLY);
+    r->log_fd = run_open_file(dir, "log", O_RDONLY);
+    r->spans_fd = r->log_fd < 0 ? r->log_fd : run_open_file(dir, "spans", O_RDONLY);
     if (r->spans_fd >= 0)
         return 0;
     if (r->log_fd >= 0)
@@ -48,7 +49,7 @@ int logr_open_tail(struct logr *r, int dir)
 {
     if (r->tail_fd >= 0)
         return 0;
-    r->tail_fd = fd_open_file_at(dir, "tail", O_RDONLY);
+    r->tail_fd = run_open_file(dir, "tail", O_RDONLY);
     if (r->tail_fd < 0)
         r->part = "tail";
     return MIN(r->tail_fd, 0);
@@ -265,8 +266,8 @@ int log_recover(int dir, struct log_index *index)
     /* Once the head is closed it does not grow, and what the ring has beyond cannot be told. */
     if (x.ring_size > 0 || x.end != x.head)
         return 0;
-    cleanup_close int log_fd = fd_open_file_at(dir, "log", O_RDONLY);
-    cleanup_close int spans_fd = fd_open_file_at(dir, "spans", O_RDONLY);
+    cleanup_close int log_fd = run_open_file(dir, "log", O_RDONLY);
+    cleanup_close int spans_fd = run_open_file(dir, "spans", O_RDONLY);
     off_t size = log_fd < 0 ? -1 : lseek(log_fd, 0, SEEK_END);
     off_t spans = spans_fd < 0 ? -1 : lseek(spans_fd, 0, SEEK_END) / (off_t)SPAN_SIZE;
     if (size < 0 || spans < 0)

@@ -5,6 +5,7 @@
 
 #include "base/defs.h"
 #include "base/sum.h"
+#include "run/rundir.h"
 #include "sys/fd.h"
 
 static uint64_t sum_of_mark(const struct run_mark *mark)
@@ -32,7 +33,7 @@ int marks_add(int dir, uint32_t number, const struct run_mark *mark)
 size_t marks_read(int dir, size_t from, struct run_mark marks[MARKS_MAX])
 {
     size_t n = 0, most = MARKS_MAX - MIN(from, (size_t)MARKS_MAX);
-    cleanup_close int fd = most > 0 ? fd_open_file_at(dir, "marks", O_RDONLY) : -EBADF;
+    cleanup_close int fd = most > 0 ? run_open_file(dir, "marks", O_RDONLY) : -EBADF;
     off_t at = (off_t)(from * sizeof *marks);
     ssize_t got = fd < 0 ? fd : fd_pread_all(fd, marks, most * sizeof *marks, at);
     while (got > 0 && n < (size_t)got / sizeof *marks && marks[n].sum == sum_of_mark(&marks[n]))

@@ -207,6 +207,12 @@ static int open_unlocked(int runs_fd, const char *name)
     return fd_open_dir_at(runs_fd, name);
 }
 
+int run_open_file(int dir, const char *name, int flags)
+{
+    int fd = fd_open_file_at(dir, name, flags);
+    return fd == -EACCES && fd_own_file_at(dir, name) ? fd_open_file_at(dir, name, flags) : fd;
+}
+
 int run_open(int runs_fd, const nacre_id *id, struct run *ret_run, nacre_error *err)
 {
     nacre_id_text name = nacre_id_format(id);
@@ -217,7 +223,7 @@ int run_open(int runs_fd, const nacre_id *id, struct run *ret_run, nacre_error *
     if (run.dir < 0)
         return err_sys(err, run.dir == -EACCES ? NACRE_EPERM : NACRE_EIO, -run.dir, "open",
                        "cannot open the directory of shell %s", nacre_id_short(id).s);
-    run.state_fd = fd_open_file_at(run.dir, "state", O_RDONLY);
+    run.state_fd = run_open_file(run.dir, "state", O_RDONLY);
     if (run.state_fd < 0) {
         int cause = run.state_fd;
         run_close(&run);
@@ -261,7 +267,7 @@ bool run_has_log(const struct run *run)
 
 int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err)
 {
-    cleanup_close int fd = fd_open_file_at(run->dir, "spec", O_RDONLY);
+    cleanup_close int fd = run_open_file(run->dir, "spec", O_RDONLY);
     struct stat st;
     int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
     cleanup_free char *data = NULL;
@@ -282,7 +288,7 @@ int run_load_spec(const struct run *run, struct spec *ret_spec, nacre_error *err
 
 static int write_told(const struct run *run, const struct run_state *state)
 {
-    cleanup_close int fd = fd_open_file_at(run->dir, TOLD, O_WRONLY | O_CREAT);
+    cleanup_close int fd = run_open_file(run->dir, TOLD, O_WRONLY | O_CREAT);
     return fd < 0 ? fd : fd_pwrite_all(fd, &state->exited_ns, sizeof state->exited_ns, 0);
 }
 
@@ -298,7 +304,7 @@ int run_set_told(const struct run *run, const struct run_state *state)
 static bool was_told(const struct run *run, const struct run_state *state)
 {
     int64_t exited_ns = 0;
-    cleanup_close int fd = fd_open_file_at(run->dir, TOLD, O_RDONLY);
+    cleanup_close int fd = run_open_file(run->dir, TOLD, O_RDONLY);
     return fd >= 0 && fd_pread_all(fd, &exited_ns, sizeof exited_ns, 0) == sizeof exited_ns &&
            exited_ns == state->exited_ns && exited_ns != 0;
 }

@@ -58,6 +58,10 @@ bool run_owes(const struct run *run, const struct run_state *state);
  * NULL if out of memory. */
 char *run_command_text(const struct spec *spec);
 
+/* Opens a file of a run as fd_open_file_at(). A command may take its rights away, and cannot keep
+ * them from who has the same: they are given back. */
+int run_open_file(int dir, const char *name, int flags);
+
 /* Calls fn for every directory that is named like a run; a result != 0 ends it. */
 typedef int run_fn(const nacre_id *id, void *userdata);
 int run_each(int runs_fd, run_fn *fn, void *userdata);

@@ -217,6 +217,18 @@ void fd_own_dir_at(int dirfd, const char *name)
     (void)chmod(path, 0700);
 }
 
+bool fd_own_file_at(int dirfd, const char *name)
+{
+    char path[32];
+    struct stat st;
+    cleanup_close int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        st.st_nlink != 1)
+        return false;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return chmod(path, 0600) == 0;
+}
+
 uint64_t fd_cost_at(int dirfd, const char *name)
 {
     struct stat st;

@@ -57,6 +57,9 @@ int fd_open_dir_at(int dirfd, const char *name);
 /* Has a directory of ours be open to us, whatever its mode was; no link is followed. */
 void fd_own_dir_at(int dirfd, const char *name);
 
+/* The same for a file, which nobody else has under another name; whether it is so now. */
+bool fd_own_file_at(int dirfd, const char *name);
+
 /* What a file or directory itself takes of the disk: its blocks, and never nothing, since there is
  * only room for so many; 0 if it is not there. */
 uint64_t fd_cost_at(int dirfd, const char *name);

@@ -163,7 +163,8 @@ TREES = (
     sits("rabbits", "for i in 1 2 3 4; do ({v} -sd rabbit 300); done; {v} -t sit"),
     sits("closed-streams", "exec >/dev/null 2>&1 </dev/null; {v} -tsd sit; {v} sit"),
     sits("bomb-200", "{v} bomb 200", finding="2", timeout=2, stretched=False),
-    sits("bomb-1200", "{v} bomb 1200", finding="2", timeout=2, stretched=False, long=True),
+    sits("bomb-1200", "{v} bomb 1200", finding="2", timeout=2, stretched=False, long=True,
+         needs=words("served")),
     sits("new-group", "setsid bash -c '{v} sit & {v} -t sit'"),
     sits("pid-namespace", "unshare -pf --mount-proc {v} -t sit", needs=words("root unshare")),
     sits("pid-namespace-daemons", "unshare -pf bash -c '({v} -sdte sit); {v} -t sit'",
@@ -307,6 +308,8 @@ def has(place, need):
     """Whether this machine and user have what a row needs."""
     if need == "root":
         return os.geteuid() == 0
+    if need == "served":  # else a keeper gets no processor beside so many: docs/containment.md
+        return os.geteuid() == 0 or place.tier == "cgroup"
     if need == "cgroup":
         return place.tier == "cgroup"
     if need == "userns":

@@ -227,8 +227,7 @@ class Lane(threading.Thread):
             time.sleep(deed.moment)
             answer = cli(self.place, "kill", deed.id, bound=GRACE + SLACK)
         else:
-            limit = str(deed.timeout + GRACE + 5)
-            answer = cli(self.place, "wait", deed.id, "--timeout", limit, bound=deed.bound)
+            answer = self.await_kept(deed)
         if "record" in deed.row.hurts:  # who did not start it may know little of it; it can be ended
             cli(self.place, "kill", deed.id, bound=GRACE + SLACK)
             return self.nobody_lives(deed, deed.bound)
@@ -237,6 +236,15 @@ class Lane(threading.Thread):
             raise Finding(f"{deed.ending}: status {answer.status}, {said[:200]}")
         self.judge(deed, model.record_of(self.place, deed))
         return None
+
+    def await_kept(self, deed):
+        """It is over within its bound."""
+        bound = traces.Bound(deed.bound, deed.row.stretched)
+        while True:
+            limit = str(max(bound.left(), 1))
+            answer = cli(self.place, "wait", deed.id, "--timeout", limit, bound=bound.left() + SLACK)
+            if answer.status != 124 or bound.over():
+                return answer
 
     # -- Judging -----------------------------------------------------------------------------------
 

@@ -243,6 +243,35 @@ static void links_are_not_followed(void **state)
     assert_int_equal(access(target, F_OK), 0);
 }
 
+/* Who is no root, in a directory that is open to all. */
+static void takes_rights_back(void *data)
+{
+    int dir = *(int *)data;
+    struct stat st;
+    if (geteuid() == 0)
+        EXPECT(setgid(65534) == 0 && setuid(65534) == 0);
+    int fd = fd_open_file_at(dir, "log", O_WRONLY | O_CREAT);
+    EXPECT(fd >= 0 && fchmod(fd, 0) == 0);
+    close(fd);
+    EXPECT(fd_open_file_at(dir, "log", O_RDONLY) == -EACCES);
+    fd = run_open_file(dir, "log", O_RDONLY);
+    EXPECT(fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0600);
+    /* Under another name it may be anything of ours. */
+    EXPECT(fchmod(fd, 0) == 0 && linkat(dir, "log", dir, "spans", 0) == 0);
+    EXPECT(run_open_file(dir, "spans", O_RDONLY) == -EACCES);
+    EXPECT(run_open_file(dir, "none", O_RDONLY) == -ENOENT);
+    close(fd);
+}
+
+static void files_without_rights(void **state)
+{
+    (void)state;
+    int dir = unit_dir(NULL);
+    assert_int_equal(fchmod(dir, 0777), 0);
+    unit_in_child(takes_rights_back, &dir);
+    close(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +284,7 @@ int main(void)
         cmocka_unit_test(removed_with_all_its_files),
         cmocka_unit_test(what_a_command_put_there_goes),
         cmocka_unit_test(links_are_not_followed),
+        cmocka_unit_test(files_without_rights),
     };
     return cmocka_run_group_tests(tests, unit_setup, unit_teardown);
 }

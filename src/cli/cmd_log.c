@@ -1,5 +1,5 @@
-/* nacre log: what was started, ended, killed and refused in this home, by whom, in the order of
- * time. */
+/* nacre log: what was started, ended, killed, refused and asked in this home, by whom, in the order
+ * of time. */
 #include <limits.h>
 #include <poll.h>
 #include <stddef.h>
@@ -125,14 +125,35 @@ static long long number_in(const json_t *line, const char *key)
     return (long long)json_integer_value(json_object_get(line, key));
 }
 
+/* "  (ask: once, by form)" */
+static int describe_verdict(const json_t *line, struct buf *out)
+{
+    const char *verdict = text_in(line, "verdict"), *answer = text_in(line, "answer");
+    const char *way = text_in(line, "way");
+    return *verdict ? buf_printf(out, "  (%s%s%s%s%s)", verdict, *answer ? ": " : "", answer,
+                                 *way ? ", by " : "", way)
+                    : 0;
+}
+
 static int describe_start(const json_t *line, struct buf *out)
 {
     const char *name = text_in(line, "name");
-    const char *verdict = text_in(line, "verdict");
-    return buf_printf(out, "%s%s%s%s%s%s%s%s", *name ? "[" : "", name, *name ? "] " : "",
-                      text_in(line, "command"),
-                      json_is_true(json_object_get(line, "background")) ? "  (background)" : "",
-                      *verdict ? "  (" : "", verdict, *verdict ? ")" : "");
+    int r = buf_printf(out, "%s%s%s%s%s", *name ? "[" : "", name, *name ? "] " : "",
+                       text_in(line, "command"),
+                       json_is_true(json_object_get(line, "background")) ? "  (background)" : "");
+    return r == 0 ? describe_verdict(line, out) : r;
+}
+
+static int describe_question(const json_t *line, struct buf *out)
+{
+    return buf_printf(out, "%.8s: %s  (%s)", text_in(line, "question"), text_in(line, "command"),
+                      text_in(line, "reason"));
+}
+
+static int describe_answer(const json_t *line, struct buf *out)
+{
+    return buf_printf(out, "%.8s: %s, by %s: %s", text_in(line, "question"),
+                      text_in(line, "answer"), text_in(line, "way"), text_in(line, "command"));
 }
 
 static int describe_end(const json_t *line, struct buf *out)
@@ -155,16 +176,16 @@ static int describe_kill(const json_t *line, struct buf *out)
 
 static int describe_denial(const json_t *line, struct buf *out)
 {
-    return buf_printf(out, "%s: %s", text_in(line, "command"), text_in(line, "why"));
+    int r = buf_printf(out, "%s: %s", text_in(line, "command"), text_in(line, "why"));
+    return r == 0 && *text_in(line, "answer") ? describe_verdict(line, out) : r;
 }
 
 static const struct event_words {
     const char *name;
     int (*describe_entry)(const json_t *line, struct buf *out);
-} event_words[] = {{"start", describe_start},
-                   {"end", describe_end},
-                   {"kill", describe_kill},
-                   {"denial", describe_denial}};
+} event_words[] = {{"start", describe_start},       {"end", describe_end},
+                   {"kill", describe_kill},         {"denial", describe_denial},
+                   {"question", describe_question}, {"answer", describe_answer}};
 
 static int describe_entry(const json_t *line, struct buf *out)
 {
@@ -192,14 +213,14 @@ static void local_time(const char *time, char *ret_text, size_t size)
 static int print_for_person(const struct log_show *l, const struct log_event *e, const char *text)
 {
     static const size_t before =
-        19 + 2 + 6 + 2 + 8 + 2; /* columns of what stands before the text */
+        19 + 2 + 8 + 2 + 8 + 2; /* columns of what stands before the text */
     size_t columns = output_columns();
     char when[40];
     struct buf fit cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     local_time(e->time, when, sizeof when);
     if (brief_line(&fit, text, columns > before + 8 ? columns - before : 8) < 0)
         return -ENOMEM;
-    printf("%s%s%s  %-6.6s  %-8.8s  %s%s%s\n", l->paint.dim, when, l->paint.off,
+    printf("%s%s%s  %-8.8s  %-8.8s  %s%s%s\n", l->paint.dim, when, l->paint.off,
            text_in(e->line, "event"), text_in(e->line, "id"), is_bad(e->line) ? l->paint.bad : "",
            fit.data ? fit.data : "", l->paint.off);
     return 0;
@@ -318,8 +339,9 @@ const struct verb verb_log = {
     .words = "",
     .summary = "print what was started, ended, killed and refused, and when",
     .details =
-        "One line per event, of all sessions, oldest first: time, start, end, kill or denial (a\n"
-        "start that was refused), id, and what there is to say. On a pipe there is a tab\n"
+        "One line per event, of all sessions, oldest first: time, start, end, kill, denial (a\n"
+        "start that was refused), question or answer, id, and what there is to say. On a pipe "
+        "there is a tab\n"
         "between the parts, the session's id before the last one, and nothing is cut. Logs go\n"
         "with their sessions (\"nacre help gc\"); the setting audit switches them off.\n"
         "\n"

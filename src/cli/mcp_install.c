@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "console/out.h"
 #include "sys/fd.h"
+#include "sys/replace.h"
 
 #define FILE_SIZE_MAX ((size_t)16 << 20)
 #define BACKUPS_MAX   1000
@@ -90,28 +91,15 @@ static int keep_old(const struct client_file *f, char *ret_backup)
     return -EEXIST;
 }
 
-/* Whole, or not at all, with the owner and the mode of the old one. */
 static int write_new(const struct client_file *f, const struct buf *text, char *ret_backup)
 {
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s.XXXXXX", f->path);
-    cleanup_close int fd = mkostemp(path, O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int r = fd_write_all(fd, text->data, text->len);
-    if (r >= 0 && f->exists && fchown(fd, f->st.st_uid, f->st.st_gid) < 0)
-        r = -errno;
-    if (r >= 0 && f->exists && fchmod(fd, f->st.st_mode & 07777) < 0)
-        r = -errno;
-    if (r >= 0 && fsync(fd) < 0)
-        r = -errno;
-    if (r >= 0 && f->exists)
-        r = keep_old(f, ret_backup);
-    if (r >= 0 && rename(path, f->path) < 0)
-        r = -errno;
+    int r = f->exists ? keep_old(f, ret_backup) : 0;
     if (r < 0)
-        unlink(path);
-    return MIN(r, 0);
+        return r;
+    r = replace_file(f->path, text->data, text->len, f->exists ? &f->st : NULL);
+    if (r < 0 && f->exists)
+        unlink(ret_backup);
+    return r;
 }
 
 static int merge_file(const struct mcp_client *client, const struct mcp_launch *launch,

@@ -9,8 +9,17 @@
 
 #include "base/defs.h"
 #include "console/out.h"
+#include "console/question_words.h"
+#include "session/asking.h"
+#include "sys/fd.h"
 
 #define LOOK_MS 100 /* signals are taken by others, so they are looked for */
+
+struct terminal_question {
+    nacre_session *session;
+    const nacre_question *question;
+    int fd;
+};
 
 /* One that the person can type into: in the background a read would stop us. */
 static int open_terminal(void)
@@ -22,22 +31,21 @@ static int open_terminal(void)
     return TAKE_FD(fd);
 }
 
-static void show(int fd, const nacre_question *q)
+static const char *choices(const nacre_question *q)
 {
-    dprintf(fd, "nacre: may this run?\n  %s\n", q->command);
-    if (strcmp(q->command, q->commands) != 0) {
-        dprintf(fd, "commands in it:\n");
-        for (const char *line = q->commands; *line;) {
-            size_t size = strcspn(line, "\n");
-            dprintf(fd, "  %.*s\n", (int)size, line);
-            line += size + (line[size] ? 1 : 0);
-        }
-    }
-    if (*q->cwd)
-        dprintf(fd, "in %s\n", q->cwd);
-    if (*q->description)
-        dprintf(fd, "said to be: %s\n", q->description);
-    dprintf(fd, "asked because of: %s\n[o]nce, for this [s]ession, [n]o: ", q->reason);
+    return *q->always ? "[o]nce, for this [s]ession, [a]lways, [n]o: "
+                      : "[o]nce, for this [s]ession, [n]o: ";
+}
+
+static int show_question(int fd, const nacre_question *q)
+{
+    struct buf text cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
+    int r = buf_str(&text, "nacre: may this run?\n");
+    if (r == 0)
+        r = question_write(&text, q);
+    if (r == 0)
+        r = buf_str(&text, choices(q));
+    return r == 0 ? fd_write_all(fd, text.data, text.len) : r;
 }
 
 /* A signal that ends us is the end of the question. */
@@ -49,38 +57,62 @@ static bool is_interrupted(void)
             sigismember(&pending, SIGHUP) == 1);
 }
 
-/* The first letter of the next line; 0 if there is none. */
-static char read_letter(int fd)
+/* Whether there is something to read; false: it is over, or was answered from elsewhere, for which
+ * is looked meanwhile. */
+static bool wait_for_typing(const struct terminal_question *t)
 {
-    char line[256];
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    while (!is_interrupted()) {
-        int r = poll(&poller, 1, LOOK_MS);
+    struct pollfd fds[] = {{.fd = t->fd, .events = POLLIN},
+                           {.fd = nacre_asking_fd(t->session, NULL), .events = POLLIN}};
+    while (!is_interrupted() && nacre_is_asked(t->session, t->question->number)) {
+        int r = poll(fds, ARRAY_SIZE(fds), LOOK_MS);
         if (r < 0 && errno != EINTR)
-            return '\0';
-        if (r <= 0)
-            continue;
-        ssize_t n = read(fd, line, sizeof line);
-        return n > 0 ? line[0] : '\0';
+            return false;
+        if (r > 0 && fds[1].revents)
+            nacre_asking_step(t->session, NULL);
+        if (r > 0 && fds[0].revents)
+            return true;
     }
-    return '\0';
+    return false;
 }
 
-static nacre_answer_kind read_answer_of_person(int fd)
+/* The first letter of the next line; 0 if there is none. */
+static char read_letter(const struct terminal_question *t)
+{
+    char line[256];
+    ssize_t n = wait_for_typing(t) ? read(t->fd, line, sizeof line) : 0;
+    return n > 0 ? line[0] : '\0';
+}
+
+static nacre_answer_kind read_answer_of_person(const struct terminal_question *t)
 {
     for (;;) {
-        switch (read_letter(fd)) {
-        case 'o':
+        char letter = read_letter(t);
+        if (letter == 'o')
             return NACRE_ANSWER_ONCE;
-        case 's':
+        if (letter == 's')
             return NACRE_ANSWER_SESSION;
-        case 'n':
+        if (letter == 'a' && *t->question->always)
+            return NACRE_ANSWER_ALWAYS;
+        if (letter == 'n')
             return NACRE_ANSWER_NO;
-        case '\0':
+        if (letter == '\0')
             return NACRE_ANSWER_CANCELLED;
-        default:
-            dprintf(fd, "o, s or n: ");
-        }
+        dprintf(t->fd, *t->question->always ? "o, s, a or n: " : "o, s or n: ");
+    }
+}
+
+/* What could not be made so is asked once more. */
+static void take_answer_of_person(const struct terminal_question *t)
+{
+    nacre_error err = NACRE_ERROR_INIT;
+    for (;;) {
+        nacre_answer_kind kind = read_answer_of_person(t);
+        int r = asking_answer(t->session, t->question->number, kind, "terminal", &err);
+        if (r == NACRE_ENOTFOUND)
+            dprintf(t->fd, "\nnacre: it was answered elsewhere\n");
+        if (r == 0 || r == NACRE_ENOTFOUND)
+            return;
+        dprintf(t->fd, "nacre: %s\n%s", err.msg, choices(t->question));
     }
 }
 
@@ -89,9 +121,10 @@ int ask_person_at_terminal(nacre_session *session, const nacre_question *questio
 {
     cleanup_close int fd = open_terminal();
     if (fd < 0)
-        return 0;
+        return NACRE_ASK_CANNOT;
     fflush(stdout);
-    show(fd, question);
-    nacre_answer(session, question->number, read_answer_of_person(fd), NULL);
-    return 1;
+    if (show_question(fd, question) < 0)
+        return NACRE_ASK_CANNOT;
+    take_answer_of_person(&(struct terminal_question){session, question, fd});
+    return NACRE_ASK_WAITS;
 }

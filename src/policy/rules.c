@@ -212,7 +212,7 @@ static int take_rules(struct rules *rules, const json_t *root, const char *where
     if (!json_is_array(root) || count > RULES_MAX)
         return err_set(err, NACRE_EINVAL, "%.100spolicy takes a list of up to %d rules", where,
                        RULES_MAX);
-    rules->items = arena_take(&rules->arena, count * sizeof *rules->items);
+    rules->items = arena_take(&rules->arena, (count + 1) * sizeof *rules->items);
     if (!rules->items)
         return err_set(err, NACRE_ENOMEM, "out of memory");
     for (size_t i = 0; i < count; i++) {

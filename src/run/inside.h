@@ -1,4 +1,4 @@
-/* Whether a process belongs to a run. */
+/* Whether a process belongs to a run, or to some run. */
 #pragma once
 
 #include <nacre/id.h>
@@ -11,3 +11,7 @@
  * to be elsewhere.
  */
 bool inside_of(const nacre_id *run, pid_t keeper, pid_t pid);
+
+/* The same of any run at all: whether it descends from a keeper, is in a leaf, or carries a mark.
+ * Also if that cannot be told. */
+bool inside_any(pid_t pid);

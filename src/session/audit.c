@@ -86,6 +86,7 @@ static int open_log(struct audit *a)
 
 static void put_text(json_t *line, const char *key, const char *text)
 {
+    text = text ? text : "";
     struct buf clean cleanup_buf = BUF_UP_TO(TEXT_MAX * 3);
     size_t size = MIN(strlen(text), (size_t)TEXT_MAX);
     if (utf8_clean(&clean, text, size) == 0)
@@ -178,7 +179,7 @@ static void put_audit_command(json_t *line, const nacre_command *command)
 }
 
 /* Indexed by nacre_answer_kind. */
-static const char *const answers[] = {"no", "once", "session", "cancelled", "cannot"};
+static const char *const answers[] = {"no", "once", "session", "cancelled", "cannot", "always"};
 
 /* What the rules said, if there are any. */
 static void put_verdict(json_t *line, const struct admission *admission)
@@ -187,8 +188,11 @@ static void put_verdict(json_t *line, const struct admission *admission)
         return;
     put_text(line, "verdict", nacre_verdict_name(admission->verdict));
     put_text(line, "reason", admission->reason);
-    if (admission->answered)
-        put_text(line, "answer", answers[admission->answer]);
+    if (!admission->answered)
+        return;
+    put_text(line, "answer", answers[admission->answer.kind]);
+    if (*admission->answer.way)
+        put_text(line, "way", admission->answer.way);
 }
 
 void audit_start(struct audit *a, const nacre_id *id, const nacre_command *command,
@@ -199,6 +203,39 @@ void audit_start(struct audit *a, const nacre_id *id, const nacre_command *comma
         return;
     put_audit_command(line, command);
     put_verdict(line, admission);
+    write_line(a, line);
+}
+
+static json_t *question_line(const char *event, const struct question *q)
+{
+    json_t *line = line_new(event, NULL);
+    if (!line)
+        return NULL;
+    put_text(line, "question", nacre_id_format(&q->id).s);
+    put_text(line, "command", q->texts[QUESTION_COMMAND]);
+    return line;
+}
+
+void audit_question(struct audit *a, const struct question *q)
+{
+    json_t *line = a ? question_line("question", q) : NULL;
+    if (!line)
+        return;
+    put_text(line, "reason", q->texts[QUESTION_REASON]);
+    if (q->texts[QUESTION_WANTS] && *q->texts[QUESTION_WANTS])
+        put_text(line, "wants", q->texts[QUESTION_WANTS]);
+    write_line(a, line);
+}
+
+void audit_answer(struct audit *a, const struct question *q, const struct desk_answer *answer)
+{
+    json_t *line = a ? question_line("answer", q) : NULL;
+    if (!line)
+        return;
+    put_text(line, "answer", answers[answer->kind]);
+    put_text(line, "way", answer->way);
+    if (answer->kind == NACRE_ANSWER_ALWAYS)
+        put_text(line, "rule", q->texts[QUESTION_ALWAYS]);
     write_line(a, line);
 }
 

@@ -1,8 +1,8 @@
 /*
- * The session's log: one JSON line for each start, end, kill and denial, in the foreground and in
- * the background alike, in `audit/<session>.jsonl` of the home. Names of variables are in it, never
- * their values. It is written while commands run, and what cannot be written is not: a full disk is
- * no reason not to work.
+ * The session's log: one JSON line for each start, end, kill, denial, question and answer, in the
+ * foreground and in the background alike, in `audit/<session>.jsonl` of the home. Names of
+ * variables are in it, never their values. It is written while commands run, and what cannot be
+ * written is not: a full disk is no reason not to work.
  */
 #pragma once
 
@@ -35,6 +35,10 @@ void audit_kill(struct audit *a, const nacre_id *id, const nacre_kill_options *o
 /* The kill of a shell that is another session's, by a person: it goes into that session's log. */
 void audit_kill_by_person(const char *home, const nacre_id *session, const nacre_id *id,
                           const nacre_kill_options *options, const nacre_kill_result *result);
+
+/* A person is asked; and what they said, and by which way. */
+void audit_question(struct audit *a, const struct question *q);
+void audit_answer(struct audit *a, const struct question *q, const struct desk_answer *answer);
 
 /* A start that was refused, or failed. */
 void audit_denial(struct audit *a, const nacre_command *command, const struct admission *admission,

@@ -72,7 +72,7 @@ static void stop_starting(nacre_session *s)
 {
     HOLD(&s->lock);
     s->closing = true;
-    asking_cancel_all(s);
+    desk_end(s->desk);
     while (s->starting > 0)
         pthread_cond_wait(&s->changed, &s->lock);
 }

@@ -8,6 +8,7 @@
 
 #include "base/defs.h"
 #include "base/err.h"
+#include "config/setting_table.h"
 #include "fence/fence_plan.h"
 #include "fence/judge.h"
 #include "run/hosts.h"
@@ -180,7 +181,7 @@ int permissions_describe(const struct permissions *p, struct buf *out)
     return r == 0 ? describe_list(out, "to talk to", p->more.sockets) : r;
 }
 
-static int write_wish(struct buf *out, const char *setting, const char *const *list)
+int permissions_write_setting(struct buf *out, nacre_setting setting, const char *const *list)
 {
     json_auto_t *values = json_array();
     for (size_t i = 0; list && list[i]; i++)
@@ -188,7 +189,8 @@ static int write_wish(struct buf *out, const char *setting, const char *const *l
     if (json_array_size(values) == 0)
         return 0;
     cleanup_free char *text = json_dumps(values, 0);
-    return text ? buf_printf(out, "%s\"%s\": %s", out->len > 0 ? ", " : "", setting, text)
+    return text ? buf_printf(out, "%s\"%s\": %s", out->len > 0 ? ", " : "",
+                             setting_table[setting].name, text)
                 : -ENOMEM;
 }
 
@@ -196,8 +198,9 @@ int permissions_write_line(const struct permissions *p, struct buf *out)
 {
     if (p->full)
         return buf_str(out, "\"sandbox\": \"off\"");
-    int r = write_wish(out, "sandbox_write", p->more.write);
+    int r = permissions_write_setting(out, NACRE_SETTING_SANDBOX_WRITE, p->more.write);
     if (r == 0)
-        r = write_wish(out, "sandbox_network", p->more.hosts);
-    return r == 0 ? write_wish(out, "sandbox_sockets", p->more.sockets) : r;
+        r = permissions_write_setting(out, NACRE_SETTING_SANDBOX_NETWORK, p->more.hosts);
+    return r == 0 ? permissions_write_setting(out, NACRE_SETTING_SANDBOX_SOCKETS, p->more.sockets)
+                  : r;
 }

@@ -8,6 +8,7 @@
 #include <nacre/command.h>
 #include <nacre/error.h>
 #include <nacre/session.h>
+#include <nacre/settings.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
@@ -34,3 +35,6 @@ int permissions_describe(const struct permissions *p, struct buf *out);
 
 /* The line of the configuration that would allow it: "sandbox_write": ["/srv/data"] */
 int permissions_write_line(const struct permissions *p, struct buf *out);
+
+/* A part of it: "sandbox_write": ["/srv/data"], behind ", " if something is there already. */
+int permissions_write_setting(struct buf *out, nacre_setting setting, const char *const *list);

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "policy/variable_names.h"
+#include "session/always.h"
 #include "session/asking.h"
 #include "session/session.h"
 
@@ -176,16 +177,58 @@ static int refuse_wanted(const struct permissions *wanted, nacre_error *err)
                    line.data ? line.data : "");
 }
 
+/* A person may still say yes to it before it is tried once more. */
+static void offer_answer_ahead(nacre_error *refusal, const nacre_id_text *id)
+{
+    size_t used = strlen(refusal->msg);
+    if (*id->s)
+        snprintf(refusal->msg + used, sizeof refusal->msg - used,
+                 "; or for this once: nacre allow %s, and then it is started again", id->s);
+}
+
+static bool answer_is_yes(nacre_answer_kind kind)
+{
+    return kind == NACRE_ANSWER_ONCE || kind == NACRE_ANSWER_SESSION || kind == NACRE_ANSWER_ALWAYS;
+}
+
+static int ask_about(nacre_session *s, const nacre_command *command,
+                     const struct permissions *wanted, const struct deliberation *d,
+                     struct admission *ret, nacre_error *err)
+{
+    struct asked asked cleanup_asked = ASKED_NONE;
+    nacre_id_text id;
+    int r = asked_about_command(s, command, wanted, d, &asked);
+    if (d->ruling.verdict == NACRE_ALLOW)
+        refuse_wanted(wanted, &ret->refusal);
+    else
+        refuse_asked(d, &ret->refusal);
+    ret->verdict = NACRE_ASK;
+    if (r == 0 && asking_is_settled(s, &asked.key, &ret->answer)) {
+        ret->answered = true;
+        return 0;
+    }
+    if (r == 0) /* what cannot be shown whole is not asked */
+        r = asking_open(s, &asked, &ret->asking, &id, &ret->refusal);
+    if (r > 0)
+        return 1;
+    if (r == 0)
+        offer_answer_ahead(&ret->refusal, &id);
+    if (err)
+        *err = ret->refusal;
+    return ret->refusal.code;
+}
+
 int policy_admit(nacre_session *s, const nacre_command *command, const struct permissions *wanted,
                  struct admission *ret, nacre_error *err)
 {
     struct deliberation d cleanup_deliberation = {0};
+    const struct rules *rules = &atomic_load(&s->rules)->rules;
     bool wants_more = !permissions_are_none(wanted);
     *ret = (struct admission){0};
-    if (!rules_are_needed(&s->rules) && !wants_more)
+    if (!rules_are_needed(rules) && !wants_more)
         return 0;
-    int r = policy_deliberate(&s->rules, command,
-                              nacre_settings_text(s->settings, NACRE_SETTING_SHELL), &d, err);
+    int r = policy_deliberate(rules, command, nacre_settings_text(s->settings, NACRE_SETTING_SHELL),
+                              &d, err);
     if (r < 0)
         return r;
     ret->judged = true;
@@ -196,23 +239,7 @@ int policy_admit(nacre_session *s, const nacre_command *command, const struct pe
         return 0;
     if (d.ruling.verdict == NACRE_DENY)
         return refuse_denied(&d, err);
-    if (asking_is_settled(s, command)) {
-        ret->answered = true;
-        ret->answer = NACRE_ANSWER_SESSION;
-        return 0;
-    }
-    if (d.ruling.verdict == NACRE_ALLOW) {
-        ret->verdict = NACRE_ASK;
-        refuse_wanted(wanted, &ret->refusal);
-    } else {
-        refuse_asked(&d, &ret->refusal);
-    }
-    ret->asking = asking_open(s, command, wanted, &d);
-    if (ret->asking)
-        return 1;
-    if (err)
-        *err = ret->refusal;
-    return NACRE_EPERM;
+    return ask_about(s, command, wanted, &d, ret, err);
 }
 
 int policy_hear(nacre_session *s, struct admission *a, nacre_error *err)
@@ -220,20 +247,14 @@ int policy_hear(nacre_session *s, struct admission *a, nacre_error *err)
     a->answered = asking_has_answer(s, a->asking, &a->answer);
     if (!a->answered)
         return 0;
-    switch (a->answer) {
-    case NACRE_ANSWER_ONCE:
-    case NACRE_ANSWER_SESSION:
+    if (answer_is_yes(a->answer.kind))
         return 1;
-    case NACRE_ANSWER_NO:
+    if (a->answer.kind == NACRE_ANSWER_NO)
         return err_sys(err, NACRE_EPERM, 0, "policy",
-                       "nothing was started: the user was asked, and "
-                       "said no");
-    case NACRE_ANSWER_CANCELLED:
+                       "nothing was started: the user was asked, and said no");
+    if (a->answer.kind == NACRE_ANSWER_CANCELLED)
         return err_sys(err, NACRE_EPERM, 0, "policy",
                        "nothing was started: the user was asked, and did not answer");
-    case NACRE_ANSWER_CANNOT:
-        break;
-    }
     if (err)
         *err = a->refusal;
     return NACRE_EPERM;

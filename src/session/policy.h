@@ -7,6 +7,7 @@
 #include <nacre/session.h>
 #include <stdbool.h>
 
+#include "ask/desk.h"
 #include "base/buf.h"
 #include "policy/ruling.h"
 #include "session/permissions.h"
@@ -26,8 +27,6 @@ int policy_rules(const nacre_settings *settings, struct rules *ret_rules, nacre_
 int policy_deliberate(const struct rules *rules, const nacre_command *command, const char *shell,
                       struct deliberation *ret, nacre_error *err);
 
-struct open_question;
-
 /* What was found out about a command that is to start, for who reads of it later. */
 struct admission {
     bool judged; /* there are rules */
@@ -37,7 +36,7 @@ struct admission {
     nacre_error refusal;          /* if nobody says yes */
     struct open_question *asking; /* a person is asked; NULL = nobody is */
     bool answered;
-    nacre_answer_kind answer;
+    struct desk_answer answer;
 };
 
 /* Whether a command of the session may start, with what it wants beyond its sandbox: 0, or

@@ -16,6 +16,7 @@
 #include "home/door.h"
 #include "local/local.h"
 #include "run/log.h"
+#include "session/always.h"
 #include "session/defaults.h"
 #include "session/sandbox.h"
 #include "sys/host.h"
@@ -184,8 +185,8 @@ void session_free(nacre_session *s, bool forked)
     audit_free(s->audit);
     registry_free(s->registry);
     nacre_settings_free(s->settings);
-    rules_done(&s->rules);
-    asking_forget(s);
+    always_end(s);
+    desk_free(s->desk, forked);
     close_fd(&s->bell_fd);
     close_fd(&s->due_fd);
     close_fd(&s->tick_fd);
@@ -220,7 +221,9 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
     if (r == 0 && !options->backend)
         r = project_narrow(s->settings, s->cwd, err);
     if (r == 0)
-        r = policy_rules(s->settings, &s->rules, err);
+        r = always_begin(s, err);
+    if (r == 0 && !(s->desk = asking_new_desk(s)))
+        r = err_set(err, NACRE_ENOMEM, "out of memory");
     return r < 0 ? r : open_home(s, options, err);
 }
 

@@ -13,7 +13,8 @@
  *   completion.c   offers
  *   view.c         what a reader is shown and told, and the cursors
  *   retention.c    what is removed, and when
- *   registry.c     the session's shells in memory; audit.c its log
+ *   policy.c       what the rules say; asking.c a person is asked; always.c what they allow for
+ * ever registry.c     the session's shells in memory; audit.c its log
  */
 #pragma once
 
@@ -33,7 +34,9 @@
 #include "session/registry.h"
 #include "sys/host.h"
 
+struct desk;
 struct pending_look;
+struct session_rules;
 
 struct nacre_session {
     pid_t owner; /* the process that opened it */
@@ -43,9 +46,10 @@ struct nacre_session {
     char *name;  /* "" = none */
     char *cwd;   /* where it was opened, or what the options say */
     nacre_settings *settings;
-    struct rules rules; /* of them */
-    nacre_ask_fn *ask;  /* NULL = nobody can be asked */
+    _Atomic(struct session_rules *) rules; /* of them, and what was always allowed since */
+    nacre_ask_fn *ask;                     /* NULL = nobody is asked directly */
     void *ask_userdata;
+    struct desk *desk; /* its questions */
     nacre_home *home;
     nacre_backend keepers; /* the local one: reaches every run of the home that has a keeper */
     nacre_backend_ops ops; /* of the one that starts commands, which has the mirrors */
@@ -64,11 +68,8 @@ struct nacre_session {
     size_t starting;
     bool naming; /* a named start is under way: one at a time */
     bool closing;
-    struct open_question *askings; /* questions that are open */
-    uint64_t questions;            /* that there were */
-    struct settled *settled;       /* what was allowed for as long as it is open */
-    bool started;                  /* it has started something */
-    bool claimed;                  /* what earlier sessions left was looked for */
+    bool started; /* it has started something */
+    bool claimed; /* what earlier sessions left was looked for */
     int64_t swept_ms;
     size_t crowded; /* when the registry holds this many, those that are over are looked for */
     struct pending_look *looks;
@@ -158,6 +159,13 @@ bool session_mirrors(nacre_session *s, const nacre_id *id);
 /* Asks a verb of whichever backend has the shell. */
 const nacre_backend_ops *session_ops_of(nacre_session *s, const nacre_id *id, void **ret_self);
 int session_unsupported(const nacre_backend_ops *ops, const char *what, nacre_error *err);
+
+/* -- asking.c --------------------------------------------------------------------------------- */
+
+/* The questions of the whole home, and an answer to one: see ask/pending.h for the results. */
+int session_pending(nacre_session *s, nacre_op **ret_op, nacre_error *err);
+int session_answer_pending(nacre_session *s, const char *id, nacre_answer_kind kind,
+                           const char *way, nacre_op **ret_op, nacre_error *err);
 
 /* -- start.c, names.c ------------------------------------------------------------------------- */
 

@@ -270,7 +270,7 @@ static void withdraw_question(struct session_start_op *o)
 {
     nacre_error why = NACRE_ERROR_INIT;
     o->admission.answered = true;
-    o->admission.answer = NACRE_ANSWER_CANCELLED;
+    o->admission.answer = (struct desk_answer){.kind = NACRE_ANSWER_CANCELLED};
     err_set(&why, NACRE_EPERM, "nothing was started: the question was withdrawn");
     audit_denial(o->session->audit, &o->command, &o->admission, &why);
 }

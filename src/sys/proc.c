@@ -449,13 +449,13 @@ static int threads_have_entry(pid_t pid, const char *file, const char *entry)
     return tasks < 0 ? tasks : fd_walk(tasks, thread_has_entry, &search);
 }
 
-/* Whether a file of NUL-terminated entries has this one: 1 or 0, or -ENODATA if it is empty. */
-static int has_entry(pid_t pid, const char *file, const char *entry)
+/* Whether a file of NUL-terminated entries has one that begins with so many bytes of entry, which
+ * may end with its NUL: 1 or 0, or -ENODATA if it is empty. */
+static int has_entry_of(pid_t pid, const char *file, const char *entry, size_t want)
 {
     cleanup_close int fd = open_proc(pid, file, O_RDONLY);
     if (fd < 0)
         return fd;
-    size_t want = strlen(entry) + 1;
     char buf[4096];
     size_t matched = 0; /* of entry and its NUL, since the last beginning of an entry */
     bool possible = true, empty = true;
@@ -472,6 +472,16 @@ static int has_entry(pid_t pid, const char *file, const char *entry)
         }
     }
     return empty ? -ENODATA : 0;
+}
+
+static int has_entry(pid_t pid, const char *file, const char *entry)
+{
+    return has_entry_of(pid, file, entry, strlen(entry) + 1);
+}
+
+bool proc_has_variable(pid_t pid, const char *name)
+{
+    return has_entry_of(pid, "environ", name, strlen(name)) > 0;
 }
 
 /* In the middle of an exec there are neither variables nor arguments, and both come together. */

@@ -93,6 +93,9 @@ int proc_cmdline(pid_t pid, char *buf, size_t size);
  * is not dumpable, whether it is one of its arguments. */
 int proc_has_env(pid_t pid, const char *entry);
 
+/* Whether that environment had a variable; name ends with "=". False if it cannot be read. */
+bool proc_has_variable(pid_t pid, const char *name);
+
 /* Whether it lives in a pid namespace below ours. */
 bool proc_is_nested(pid_t pid);
 

@@ -326,7 +326,7 @@ case_log() {
     equal "$out" ""
     script -qec "stty cols 70; env TERM=xterm $nacre log" /dev/null | tr -d '\r' >"$work/tty"
     equal "$(sed 's/\x1b\[[0-9]*m//g; s/…/./' "$work/tty" | awk 'length > 70')" ""
-    match "$(sed 's/\x1b\[[0-9]*m//g' "$work/tty")" '^[0-9-]+ [0-9:]+  start   '"${id:0:8}"'  \[web\]'
+    match "$(sed 's/\x1b\[[0-9]*m//g' "$work/tty")" '^[0-9-]+ [0-9:]+  start     '"${id:0:8}"'  \[web\]'
     "$nacre" log --follow -n 0 >"$work/follow" &
     n=$!
     until_true eval "\"$nacre\" run -- 'echo followed' >/dev/null; grep -q followed '$work/follow'"

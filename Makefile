@@ -29,7 +29,7 @@ check: ## unit tests and the rules of the source tree (a minute); single tests: 
 	@meson test -C $(BUILD) --no-rebuild --suite unit --suite checks --print-errorlogs
 
 test-full: ## the whole matrix, or what MATRIX matches: users, tiers, sanitizers, denied system calls
-	@scripts/deps.sh build test
+	@scripts/deps.sh build test full
 	@scripts/test-full.sh
 
 bench: ## build and run the benchmarks

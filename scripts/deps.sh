@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, and says which and why.
-# usage: deps.sh [build] [test] [bench]
+# usage: deps.sh [build] [test] [full] [bench]
+# What is heavy and wanted by a few cases only is of `full`: without it they are skipped, and say so.
 set -eu
 
 # For what, which, and why.
@@ -38,6 +39,12 @@ list_packages() {
 	test tmux a real terminal, for what is drawn on one and to compare the rendering with
 	test zsh a shell whose completion is tested
 	test util-linux setpriv and unshare: other users, other namespaces
+	full cargo builds inside a sandbox, with what it fetched before
+	full chromium has a sandbox of its own, which does not work in ours
+	full gdb debugs inside a sandbox
+	full python3-pip installs inside a sandbox, and from its caches
+	full bubblewrap a sandbox that does not work in ours
+	full sudo gains no rights inside a sandbox, and says why
 	bench ripgrep what a search is compared with
 	bench bubblewrap a sandbox that ours is compared with
 	bench socat srt needs it

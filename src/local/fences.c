@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/hold.h"
 #include "home/keeper_line.h"
+#include "run/hosts.h"
 #include "run/rundir.h"
 #include "sys/fd.h"
 #include "sys/fsize.h"
@@ -516,8 +517,8 @@ int fences_open_gate(struct fences *f, struct made_fence *fence, const struct ga
     return r;
 }
 
-/* Tools agree on no one name; those who know none go nowhere. What has no scheme is set as it is.
- */
+/* Tools agree on no one name; those who know none go nowhere. What has no scheme is set as it is,
+ * or to the hosts that are reached without the gate. */
 static const struct proxy_variable {
     const char *name, *scheme;
 } proxy_variables[] = {
@@ -527,10 +528,28 @@ static const struct proxy_variable {
     {"https_proxy", "http"},
     {"ALL_PROXY", "socks5h"},
     {"all_proxy", "socks5h"},
-    {"NO_PROXY=localhost,127.0.0.1,::1", NULL},
-    {"no_proxy=localhost,127.0.0.1,::1", NULL},
+    {"NO_PROXY=", NULL},
+    {"no_proxy=", NULL},
     {"NODE_USE_ENV_PROXY=1", NULL},
+    {"GIT_HTTP_PROXY_AUTHMETHOD=basic", NULL}, /* it says who it is at once, and not when asked */
 };
+
+/* Loopback is the fence's own; but where a rule names localhost that is the machine's, and the way
+ * there is the gate. */
+static const char *near_hosts(const char *rules)
+{
+    static const char all[] = "localhost,127.0.0.1,::1";
+    const char *addresses = strchr(all, ',') + 1;
+    struct net_host host;
+    uint16_t port;
+    for (size_t size; *rules; rules += size + (rules[size] == '\n')) {
+        size = strcspn(rules, "\n");
+        size_t name = strcspn(rules, ":\n");
+        if (net_host_parse_port(rules, name, 1, &host, &port) && net_host_is_localhost(&host))
+            return addresses;
+    }
+    return all;
+}
 
 void fences_free_variables(char **list)
 {
@@ -555,7 +574,8 @@ char **fences_variables(const struct made_fence *fence, const nacre_id *run)
             snprintf(text, sizeof text, "%s=%s://%s:x@127.0.0.1:%u", v->name, v->scheme,
                      nacre_id_format(run).s, (unsigned)fence->port);
         else
-            snprintf(text, sizeof text, "%s", v->name);
+            snprintf(text, sizeof text, "%s%s", v->name,
+                     strchr(v->name, '=')[1] ? "" : near_hosts(fence->plan.hosts));
         whole = (list[count + i] = strdup(text)) != NULL;
     }
     if (!whole)

@@ -2,78 +2,31 @@
 """Programs of others go through nacre-gate, with the variables that a fenced command gets: curl, git,
 npm and node.
 usage: [NACRE_TEST_BUILD=build] test_gate_peers.py [CASE...]"""
-import base64
-import hashlib
-import http.server
-import io
 import os
-import shutil
 import sys
-import tarfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from gate_rig import *  # noqa: E402,F403
+from registry import serve_site, need  # noqa: E402
 
 ID = "0123456789abcdef0123456789abcdef"
 SITE, SECURE = 8081, 8443
 
 
-def tarball():
-    """A package of npm, and its hash."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, text in ("package.json", '{"name":"small","version":"1.0.0"}'), ("index.js", "module.exports = 7\n"):
-            info = tarfile.TarInfo("package/" + name)
-            info.size = len(text)
-            tar.addfile(info, io.BytesIO(text.encode()))
-    data = buffer.getvalue()
-    return data, "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
-
-
-class Site(http.server.SimpleHTTPRequestHandler):
-    """Files, and a registry of one package."""
-    package, integrity = tarball()
-
-    def do_GET(self):
-        url = f"http://any.example:{SITE}/small/-/small-1.0.0.tgz"
-        dist = {"tarball": url, "integrity": self.integrity}
-        if self.path == "/small":
-            self.send(json.dumps({"name": "small", "dist-tags": {"latest": "1.0.0"}, "versions": {
-                "1.0.0": {"name": "small", "version": "1.0.0", "dist": dist}}}).encode())
-        elif self.path.endswith(".tgz"):
-            self.send(self.package)
-        else:
-            super().do_GET()
-
-    def send(self, data):
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
-
-
 @contextlib.contextmanager
 def site(networks, far, files):
     """Serves the directory on the far side."""
-    def make(port):
-        return http.server.ThreadingHTTPServer(("0.0.0.0", port), lambda *a: Site(*a, directory=files))
     with networks.being(networks.far):
-        plain, secure = make(SITE), make(SECURE)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(far.certificate)
-    secure.socket = context.wrap_socket(secure.socket, server_side=True)
+        servers = [serve_site("0.0.0.0", SITE, files), serve_site("0.0.0.0", SECURE, files, far.certificate)]
     pid = os.fork()
     if pid == 0:
         libc.prctl(1, signal.SIGKILL)
-        for server in plain, secure:
+        for server in servers:
             threading.Thread(target=server.serve_forever).start()
         threading.Event().wait()
-    plain.server_close()
-    secure.server_close()
+    for server in servers:
+        server.server_close()
     try:
         yield
     finally:
@@ -93,15 +46,8 @@ def run(networks, gate, words, place, **more):
     return done.returncode, done.stdout, done.stderr
 
 
-def need(program):
-    if shutil.which(program):
-        return True
-    print(f"skipped: {program} through the gate: it is not installed")
-    return False
-
-
 def curl(networks, _, place):
-    if not need("curl"):
+    if not need("curl", "curl through the gate"):
         return
     with Gate(networks) as gate, Door(ID.encode()) as door:
         ask = lambda *words: run(networks, gate, ["curl", "-sS", *words], place)  # noqa: E731
@@ -136,7 +82,7 @@ def curl(networks, _, place):
 
 
 def git(networks, far, place):
-    if not need("git"):
+    if not need("git", "git through the gate"):
         return
     files = os.path.join(place, "site")
     source = os.path.join(files, "source.git")
@@ -156,7 +102,7 @@ def git(networks, far, place):
 
 
 def npm(networks, far, place):
-    if not need("npm"):
+    if not need("npm", "npm through the gate"):
         return
     work = os.path.join(place, "project")
     os.makedirs(work)
@@ -172,7 +118,7 @@ def npm(networks, far, place):
 
 
 def node(networks, far, place):
-    if not need("node"):
+    if not need("node", "node through the gate"):
         return
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
     if tuple(map(int, version[1:].split(".")[:2])) < (22, 21):

@@ -20,6 +20,21 @@ static const char *const complaints[] = {
     "peration not permitted", "EPERM", "resource busy",    "EBUSY",
 };
 
+/* Who complains that it may not mount or be somebody else, in words that name no file. */
+static const struct {
+    const char *sign, *program, *why;
+    bool of_root;   /* others may not anyway */
+    bool is_enough; /* without one of the words above */
+} rights_signs[] = {
+    {"No usable sandbox!", "chromium",
+     "its own sandbox does not work inside of this one; --no-sandbox switches it off", false, true},
+    {"\"no new privileges\" flag is set", "sudo", "nothing gains rights inside", false, true},
+    {"bwrap: ", "bwrap", "nothing is mounted inside, so no other sandbox works", false, false},
+    {"unshare: ", "unshare", "what a namespace would allow is not allowed inside", false, false},
+    {"mount: ", "mount", "nothing is mounted inside", true, false},
+    {"chroot: cannot change root", "chroot", "nobody changes the root inside", true, false},
+};
+
 struct refusal_search {
     const struct fence *fence;
     const char *workspace; /* NULL = nothing may be changed */
@@ -170,10 +185,23 @@ static bool judge_words(struct refusal_search *f, const char *line, const char *
     return false;
 }
 
+/* Whether it was told. */
+static bool judge_rights(struct refusal_search *f, const char *line, bool complains)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rights_signs); i++) {
+        bool meant = strstr(line, rights_signs[i].sign) && (complains || rights_signs[i].is_enough);
+        if (!meant || (rights_signs[i].of_root && geteuid() != 0))
+            continue;
+        tell(f, NACRE_DENIAL_RIGHTS, rights_signs[i].program, rights_signs[i].why);
+        return true;
+    }
+    return false;
+}
+
 static void judge_complaint(struct refusal_search *f, const char *line)
 {
     const char *complaint = complaint_in(line);
-    if (!complaint)
+    if (judge_rights(f, line, complaint != NULL) || !complaint)
         return;
     bool mounted = strstr(line, "ead-only file system") || strstr(line, "EROFS");
     if (!judge_quoted(f, line, mounted))

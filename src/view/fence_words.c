@@ -16,6 +16,7 @@ static const struct {
     [NACRE_DENIAL_PROTECTED] = {"protected", "moved aside "},
     [NACRE_DENIAL_WRITE]     = {"write",     "refused to write "},
     [NACRE_DENIAL_READ]      = {"read",      "refused to read "},
+    [NACRE_DENIAL_RIGHTS]    = {"rights",    "refused rights to "},
 };
 /* clang-format on */
 

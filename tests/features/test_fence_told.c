@@ -66,6 +66,8 @@ static const struct told {
      "denied'",
      NULL},
     {"grep -rn 'permission denied' /etc/hostname", NULL},
+    {"bwrap --ro-bind / / true", "refused rights to bwrap", "bwrap"},
+    {"echo 'the manual of mount: see mount(8)'; echo bwrap: fine", NULL},
     {"touch /tmp/x /dev/shm/x; echo ok", NULL},
     {"(exec 3<>/dev/tcp/127.0.0.1/9) 2>/dev/null; echo refused by nobody", NULL},
 };
@@ -143,6 +145,8 @@ static const struct happened {
     {"python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"before\")'", "before",
      "python3"},
     {"node -e 'require(\"net\").connect(443, \"192.0.2.5\")'", "192.0.2.5:443", "node"},
+    {"unshare -Urm true", "rights to unshare", NULL},
+    {"bwrap --ro-bind / / true", "rights to bwrap", "bwrap"},
     /* Nothing is refused. */
     {"echo x > $OUT.not-there/x; ls /root/.x; cat /etc/not-there", NULL, NULL},
     {"grep -r 'Permission denied' /etc/hostname; echo /etc/passwd: Permission denied > said", NULL,

@@ -133,6 +133,42 @@ TEST_LIMIT(node_does_what_it_does, 60)
          "ipc sub");
 }
 
+/* It has a sandbox of its own, which it does without if it is told to. */
+TEST_LIMIT(a_browser_is_told_why_and_works, 100)
+{
+    static const char show[] = "timeout 60 chromium --headless --disable-gpu --no-first-run "
+                               "--user-data-dir=/tmp/profile --dump-dom 'data:text/html,<p>shown'";
+    char *summary = NULL;
+    need_program("chromium");
+    nacre_session *s = open_work("workspace-write");
+    struct run run = run_text(s, show);
+    CHECK(run.record.exit_code != 0);
+    CHECK_OK(nacre_summary(s, &run.record.id, NULL, &summary, NULL, ERR));
+    if (geteuid() == 0)
+        CHECK_STR(summary, "--no-sandbox is not supported"); /* as root outside, too */
+    else
+        CHECK_STR(summary, "Sandbox: refused rights to chromium");
+    free(summary);
+    run_done(&run);
+    work_in(s, format("%s --no-sandbox", show), "<p>shown</p>");
+    close_session(s);
+}
+
+TEST_LIMIT(sudo_says_why, 30)
+{
+    char *summary = NULL;
+    need_program("sudo");
+    if (geteuid() == 0)
+        SKIP("root needs no sudo");
+    nacre_session *s = open_work("workspace-write");
+    struct run run = run_text(s, "sudo -n true");
+    CHECK_OK(nacre_summary(s, &run.record.id, NULL, &summary, NULL, ERR));
+    CHECK_STR(summary, "Sandbox: refused rights to sudo: nothing gains rights inside");
+    free(summary);
+    run_done(&run);
+    close_session(s);
+}
+
 /* What one shell serves another one fetches: by the network, and by a socket with a name. */
 TEST_LIMIT(shells_of_a_session_meet, 60)
 {
@@ -151,6 +187,18 @@ TEST_LIMIT(shells_of_a_session_meet, 60)
             "c.connect(\"/tmp/served\"); print(c.recv(9).decode())'",
             "served\n");
     wait_outcome(s, &server, 5000);
+    close_session(s);
+}
+
+TEST_LIMIT(a_server_of_one_shell_is_fetched_from_in_another, 60)
+{
+    need_program("python3");
+    need_program("curl");
+    nacre_session *s = open_work("workspace-write");
+    nacre_id server = start_text(s, "echo page > index.html; python3 -u -m http.server 4173 2>&1");
+    CHECK(AWAIT(output_has(s, &server, NACRE_OUT, "port 4173"), 10000));
+    work_in(s, "curl -sS http://localhost:4173/", "page\n");
+    kill_shell(s, &server, 0);
     close_session(s);
 }
 

@@ -143,6 +143,7 @@ typedef struct nacre_session_info {
     int completions;    /* ends that were not delivered */
     const char *client; /* what it works for, see nacre_session_set_client(); "" = not known */
     int person;         /* 1 = it was opened for one command of a person */
+    int64_t ends_ms;    /* it will end then unless something comes; 0 = nobody said so */
 } nacre_session_info;
 
 typedef int nacre_session_fn(const nacre_session_info *info, void *userdata);

@@ -91,6 +91,10 @@ NACRE_API nacre_id nacre_session_id(const nacre_session *session);
 NACRE_API int nacre_session_set_client(nacre_session *session, const char *client,
                                        nacre_error *reterr);
 
+/* Tells people when the session will be closed if nothing comes for it: it stands in lists, and
+ * does nothing. ends_ms is since the epoch; 0 = not known. */
+NACRE_API int nacre_session_set_end(nacre_session *session, int64_t ends_ms, nacre_error *reterr);
+
 /* The settings in force; borrowed until the session is closed. */
 NACRE_API const nacre_settings *nacre_session_settings(const nacre_session *session);
 

@@ -103,6 +103,7 @@ struct catalog_session {
     uint64_t pid_ns;
     int64_t opened_ms;
     int64_t closed_ms;            /* 0 = not closed properly (yet) */
+    int64_t ends_ms;              /* it will be closed then, if nothing comes; 0 = not known */
     struct catalog_counts counts; /* only for reading, if the filter asks for them */
 };
 

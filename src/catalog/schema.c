@@ -59,7 +59,10 @@ static const char version_2[] =
     "ALTER TABLE sessions ADD COLUMN client TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE sessions ADD COLUMN person INTEGER NOT NULL DEFAULT 0;";
 
-static const char *const steps[] = {version_1, version_2};
+static const char version_3[] =
+    "ALTER TABLE sessions ADD COLUMN ends_ms INTEGER NOT NULL DEFAULT 0;";
+
+static const char *const steps[] = {version_1, version_2, version_3};
 
 const struct schema catalog_schema = {
     .application_id = 0x6e616372, /* "nacr" */

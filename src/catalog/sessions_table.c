@@ -6,7 +6,9 @@
 #include "base/err.h"
 #include "catalog/query.h"
 
-#define COLUMNS "id, pid, start, boot, pid_ns, opened_ms, closed_ms, name, cwd, client, person"
+#define COLUMNS                                                                       \
+    "id, pid, start, boot, pid_ns, opened_ms, closed_ms, name, cwd, client, person, " \
+    "ends_ms"
 
 #define COUNTS                                                                  \
     ", (SELECT count(*) FROM runs WHERE session = sessions.id)"                 \
@@ -28,20 +30,21 @@ static int put_session(struct catalog *c, const char *sql, const struct catalog_
     query_text(&q, session->cwd);
     query_text(&q, session->client ? session->client : "");
     query_int(&q, session->person);
+    query_int(&q, session->ends_ms);
     return query_run(&q, NULL);
 }
 
 int sessions_put(struct catalog *c, void *arg)
 {
     static const char sql[] =
-        "INSERT OR REPLACE INTO sessions (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        "INSERT OR REPLACE INTO sessions (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     return put_session(c, sql, arg);
 }
 
 int sessions_put_hearsay(struct catalog *c, void *arg)
 {
     static const char sql[] =
-        "INSERT INTO sessions (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO sessions (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, start = excluded.start,"
         " boot = excluded.boot, pid_ns = excluded.pid_ns, name = excluded.name, cwd = excluded.cwd,"
         " person = excluded.person"
@@ -136,6 +139,7 @@ static void *take_session_row(struct query *q)
         .cwd = query_get_text(q, 8),
         .client = query_get_text(q, 9),
         .person = query_get_int(q, 10) != 0,
+        .ends_ms = query_get_int(q, 11),
     };
     query_get_blob(q, 3, session.boot, sizeof session.boot);
     return copy_session(&session);
@@ -146,9 +150,9 @@ static void *take_row_with_counts(struct query *q)
     struct catalog_session *session = take_session_row(q);
     if (session)
         session->counts = (struct catalog_counts){
-            .runs = (uint32_t)query_get_int(q, 11),
-            .running = (uint32_t)query_get_int(q, 12),
-            .due = (uint32_t)query_get_int(q, 13),
+            .runs = (uint32_t)query_get_int(q, 12),
+            .running = (uint32_t)query_get_int(q, 13),
+            .due = (uint32_t)query_get_int(q, 14),
         };
     return session;
 }

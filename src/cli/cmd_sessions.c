@@ -17,20 +17,22 @@ struct sessions_options {
     bool json;
 };
 
-enum session_column { STATUS, ID, NAME, CLIENT, PID, AGE, SHELLS, DUE, CWD, COLUMNS };
+enum session_column { STATUS, ID, NAME, CLIENT, PID, AGE, ENDS, SHELLS, DUE, CWD, COLUMNS };
 
 static const struct table_column session_columns[COLUMNS] = {
-    [STATUS] = {"STATUS", false, 0}, [ID] = {"ID", false, 0},          [NAME] = {"NAME", false, 1},
-    [CLIENT] = {"CLIENT", false, 1}, [PID] = {"PID", true, 4},         [AGE] = {"AGE", true, 2},
-    [SHELLS] = {"SHELLS", true, 0},  [DUE] = {"UNDELIVERED", true, 3}, [CWD] = {"CWD", false, 0},
+    [STATUS] = {"STATUS", false, 0},  [ID] = {"ID", false, 0},
+    [NAME] = {"NAME", false, 1},      [CLIENT] = {"CLIENT", false, 1},
+    [PID] = {"PID", true, 4},         [AGE] = {"AGE", true, 2},
+    [ENDS] = {"ENDS IN", true, 2},    [SHELLS] = {"SHELLS", true, 0},
+    [DUE] = {"UNDELIVERED", true, 3}, [CWD] = {"CWD", false, 0},
 };
 
 struct session_rows {
     const struct sessions_options *options;
     struct paint paint;
     struct table table;
-    bool names, clients; /* there are some */
-    json_t *array;       /* NULL unless JSON is wanted */
+    bool names, clients, ends; /* there are some */
+    json_t *array;             /* NULL unless JSON is wanted */
 };
 
 static const char *status_of(const nacre_session_info *info)
@@ -38,9 +40,16 @@ static const char *status_of(const nacre_session_info *info)
     return info->alive ? "alive" : info->closed_ms > 0 ? "ended" : "gone";
 }
 
+/* Of one that is idle, and will not stay so for ever. */
+static bool will_end(const nacre_session_info *info)
+{
+    return info->alive && info->ends_ms > 0;
+}
+
 static int add_session_row(struct session_rows *l, const nacre_session_info *info)
 {
-    char pid[16], age[AGE_TEXT], shells[32], due[16];
+    char pid[16], age[AGE_TEXT], ends[AGE_TEXT], shells[32], due[16];
+    int64_t now_ms = clock_real_ns() / NS_PER_MS;
     snprintf(pid, sizeof pid, "%d", (int)info->pid);
     snprintf(shells, sizeof shells, "%d/%d", info->running, info->shells);
     snprintf(due, sizeof due, "%d", info->completions);
@@ -51,13 +60,15 @@ static int add_session_row(struct session_rows *l, const nacre_session_info *inf
         [NAME] = info->name,
         [CLIENT] = info->client,
         [PID] = info->alive ? pid : NULL,
-        [AGE] = brief_age(clock_real_ns() / NS_PER_MS - info->opened_ms, age),
+        [AGE] = brief_age(now_ms - info->opened_ms, age),
+        [ENDS] = will_end(info) ? brief_age(MAX(info->ends_ms - now_ms, 0), ends) : NULL,
         [SHELLS] = shells,
         [DUE] = due,
         [CWD] = info->cwd,
     };
     l->names |= *info->name != '\0';
     l->clients |= *info->client != '\0';
+    l->ends |= will_end(info);
     return table_add(&l->table, cells, info->alive ? l->paint.good : l->paint.dim);
 }
 
@@ -65,7 +76,7 @@ static int add_session_json(struct session_rows *l, const nacre_session_info *in
 {
     /* clang-format off */
     json_t *value = json_pack(
-        "{s:s, s:o, s:o, s:s, s:i, s:I, s:o, s:i, s:i, s:i, s:o}",
+        "{s:s, s:o, s:o, s:s, s:i, s:I, s:o, s:o, s:i, s:i, s:i, s:o}",
         "id", nacre_id_format(&info->id).s,
         "name", json_text(info->name, strlen(info->name)),
         "client", json_text(info->client, strlen(info->client)),
@@ -73,6 +84,7 @@ static int add_session_json(struct session_rows *l, const nacre_session_info *in
         "pid", (int)info->pid,
         "opened_ms", (json_int_t)info->opened_ms,
         "closed_ms", info->closed_ms > 0 ? json_integer(info->closed_ms) : json_null(),
+        "ends_ms", will_end(info) ? json_integer(info->ends_ms) : json_null(),
         "running", info->running,
         "shells", info->shells,
         "completions", info->completions,
@@ -97,6 +109,7 @@ static int print_table(struct session_rows *l)
     struct buf text cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     l->table.hidden[NAME] = !l->names;
     l->table.hidden[CLIENT] = !l->clients;
+    l->table.hidden[ENDS] = !l->ends;
     int r = 0;
     if (!person)
         r = table_format_plain(&l->table, &text);
@@ -142,8 +155,9 @@ const struct verb verb_sessions = {
         "A session is one front end's life: an agent's or a program's. What a person started\n"
         "by single calls of nacre is in \"nacre list\", and is no session unless NACRE_SESSION\n"
         "gave it a name. One line each, oldest first: status, id, name, client, pid, age,\n"
-        "shells that run of all it has here, ends of background shells that were not delivered\n"
-        "yet, the directory it works in. On a pipe there is a tab between the columns.\n"
+        "when it will end because nothing is asked of it (of \"nacre serve\"), shells that run of\n"
+        "all it has here, ends of background shells that were not delivered yet, the directory\n"
+        "it works in. On a pipe there is a tab between the columns.\n"
         "\n"
         "A session is alive, has ended, or is gone: its process is no more, and it wrote down no\n"
         "end, because it was killed, or had nothing in the background and so wrote nothing.\n"

@@ -109,6 +109,7 @@ struct member {
     size_t event_count, event_size;
     int64_t asked_ns;    /* the last request */
     int64_t deserted_ns; /* when its last stream went; 0 = one is there, or there never was one */
+    int64_t told_ns;     /* what lists say of its end; INT64_MAX = nothing */
     bool leaves;
     size_t polled_at, polled; /* its part of what was polled */
 };

@@ -13,6 +13,8 @@
 #include "session/session.h"
 #include "sys/host.h"
 
+#define TOLD_WITHIN_NS (10 * NS_PER_S) /* of what lists say of an end */
+
 /* -- Coming ----------------------------------------------------------------------------------- */
 
 static int draw_id(char *id)
@@ -70,6 +72,7 @@ struct member *member_new(struct house *h, const char *name, struct stretch cwd,
     m->house = h;
     m->last_event = &m->events;
     m->asked_ns = clock_mono_ns();
+    m->told_ns = INT64_MAX;
     snprintf(m->name, sizeof m->name, "%s", name);
     int r = modern ? 0 : draw_id(m->id);
     if (r == 0)
@@ -186,12 +189,26 @@ int64_t member_deadline(const struct member *m)
                               : moment_after(m->asked_ns, o->idle_ms);
 }
 
+/* Lists say when it ends. What it asks moves that all the time, so they may be somewhat behind. */
+static void say_when_it_ends(struct member *m, int64_t now_ns)
+{
+    int64_t ends = member_deadline(m), told = m->told_ns;
+    bool known = ends != INT64_MAX;
+    if (known == (told != INT64_MAX) && (!known || llabs(ends - told) < TOLD_WITHIN_NS))
+        return;
+    m->told_ns = ends;
+    nacre_session_set_end(m->peer.session,
+                          known ? (clock_real_ns() + (ends - now_ns)) / NS_PER_MS : 0, NULL);
+}
+
 void members_tick(struct house *h, int64_t now_ns)
 {
     for (struct member *m = h->members, *next; m; m = next) {
         next = m->next;
         if (member_deadline(m) <= now_ns)
             member_leave(m);
+        else
+            say_when_it_ends(m, now_ns);
     }
 }
 

@@ -240,6 +240,7 @@ static int show_session(const struct catalog_session *row, void *userdata)
         .completions = (int)row->counts.due,
         .client = row->client,
         .person = row->person,
+        .ends_ms = row->ends_ms,
     };
     return list->fn(&info, list->userdata);
 }

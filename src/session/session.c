@@ -318,6 +318,16 @@ int nacre_session_set_client(nacre_session *session, const char *client, nacre_e
     return session->signed_in ? catalog_put_session(session->catalog, &session->row, reterr) : 0;
 }
 
+int nacre_session_set_end(nacre_session *session, int64_t ends_ms, nacre_error *reterr)
+{
+    int r = session_check(session, reterr);
+    if (r < 0)
+        return r;
+    HOLD(&session->catalog_lock);
+    session->row.ends_ms = ends_ms;
+    return session->signed_in ? catalog_put_session(session->catalog, &session->row, reterr) : 0;
+}
+
 const nacre_settings *nacre_session_settings(const nacre_session *session)
 {
     return session->settings;

@@ -740,7 +740,7 @@ case_sessions() {
     holds "$out" $'\tagent\techo ready'
     nacre sessions
     lines 2
-    match "$out" $'^ended\t[0-9a-f]{8}\tstarter\t-\t-\t[0-9]+s\t1/1\t0\t/.*\nalive\t[0-9a-f]{8}\tagent\t-\t'$run_pid$'\t[0-9]+s\t1/1\t0\t/'
+    match "$out" $'^ended\t[0-9a-f]{8}\tstarter\t-\t-\t[0-9]+s\t-\t1/1\t0\t/.*\nalive\t[0-9a-f]{8}\tagent\t-\t'$run_pid$'\t[0-9]+s\t-\t1/1\t0\t/'
     nacre sessions --all
     lines 2
     nacre sessions --json

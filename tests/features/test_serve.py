@@ -380,6 +380,27 @@ def a_server_that_ends_ends_all(serve):
     assert again.ask("POST", "/mcp", body, Mcp_Session_Id=clients[0].session).status == 404
 
 
+def a_list_says_when_an_idle_session_ends(serve):
+    house = serve("home", "--idle", "300", "--gone", "100")
+    shell = {"command": f"exec sleep {mark()}", "background": True}
+    house.modern("tools/call", {"name": "bash", "arguments": shell}, path="/mcp/idler")
+    client = house.client("2025-06-18", path="/mcp/talker")
+    holds(text(client, "bash", **shell), "Started")
+
+    def listed(*options):
+        return subprocess.run([NACRE, "sessions", *options], capture_output=True, text=True,
+                              env=house.surroundings, check=True).stdout
+
+    def left():
+        sessions = json.loads(listed("--json"))
+        return {s["name"]: s["ends_ms"] and s["ends_ms"] / 1000 - time.time() for s in sessions}
+
+    until(lambda: all(left().values()), "both are idle")
+    for name, seconds in left().items():
+        assert 250 < seconds <= 301, (name, seconds)
+    assert len(left()) == 2
+
+
 def who_never_comes_back_is_forgotten(serve):
     house = serve("home", "--gone", "1", "--idle", "2")
     quiet, seconds, stays = house.client(), mark(), house.client()
@@ -501,7 +522,7 @@ CASES = [
     legacy_calls_outlive_their_connection, a_cancelled_call_ends_its_stream, who_hangs_up_cancels,
     who_only_stops_sending_is_answered, subscriptions_are_streams, one_of_fifty_leaves,
     a_stubborn_session_holds_up_nobody, a_killed_server_leaves_nothing, a_server_that_ends_ends_all,
-    who_never_comes_back_is_forgotten, a_call_under_way_is_life, many_ask_at_once,
+    who_never_comes_back_is_forgotten, a_list_says_when_an_idle_session_ends, a_call_under_way_is_life, many_ask_at_once,
     a_socket_is_for_its_owner, tokens_are_secrets, other_places_are_refused,
     no_token_is_asked_if_it_is_said,
 ]

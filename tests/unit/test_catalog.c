@@ -77,7 +77,7 @@ static void made_for_its_owner_alone(void **state)
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
     assert_int_equal(sqlite3_column_int(stmt, 0), 0x6e616372);
-    assert_int_equal(sqlite3_column_int(stmt, 1), 2);
+    assert_int_equal(sqlite3_column_int(stmt, 1), 3);
     assert_string_equal((const char *)sqlite3_column_text(stmt, 2), "wal");
     sqlite3_finalize(stmt);
     sqlite3_close(db);

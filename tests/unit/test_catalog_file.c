@@ -179,7 +179,7 @@ static void newer_and_foreign_files_are_refused(void **state)
     cleanup_home struct home_dir newer = home_make(), foreign = home_make(), bare = home_make(),
                                  odd = home_make();
     fill(&newer);
-    run_sql(&newer, "PRAGMA user_version = 3");
+    run_sql(&newer, "PRAGMA user_version = 99");
     run_sql(&newer, "PRAGMA journal_mode = DELETE");
     run_sql(&newer, "PRAGMA journal_mode = WAL");
     assert_refused(&newer, "newer");

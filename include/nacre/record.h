@@ -192,6 +192,8 @@ typedef struct nacre_record {
 
     int columns; /* of its terminal, as it is now; 0 = it has pipes */
     int rows;
+    int viewers; /* people who are attached now (attach.h), */
+    int typists; /* and those of them who may type */
 } nacre_record;
 
 #define NACRE_RECORD_INIT                                                                       \
@@ -210,7 +212,7 @@ typedef struct nacre_record {
                                                  0,                                             \
                                                  0,                                             \
                                                  0},                                            \
-            0, 0                                                                                \
+            0, 0, 0, 0                                                                          \
     }
 
 /* Frees what the record owns and makes it empty. NULL is ignored. */

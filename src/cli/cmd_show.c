@@ -15,9 +15,20 @@ struct show_options {
     bool compact;
 };
 
+static json_t *json_terminal(const nacre_record *record)
+{
+    return record->columns > 0
+               ? json_pack("{s:i, s:i}", "columns", record->columns, "rows", record->rows)
+               : json_null();
+}
+
 static int print_both(const nacre_record *record, const char *text)
 {
     json_t *value = json_record(record);
+    json_object_set_new(value, "terminal", json_terminal(record));
+    json_object_set_new(
+        value, "attached",
+        json_pack("{s:i, s:i}", "people", record->viewers, "typing", record->typists));
     json_object_set_new(value, "summary", json_text(text, strlen(text)));
     json_object_set_new(value, "summary_tokens",
                         json_integer((json_int_t)nacre_tokens(strlen(text))));

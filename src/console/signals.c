@@ -21,10 +21,17 @@ static int stop_signals(sigset_t *ret)
 
 int signals_catch(void)
 {
+    return signals_catch_also(NULL, 0);
+}
+
+int signals_catch_also(const int *more, size_t count)
+{
     sigset_t set;
     int r = stop_signals(&set);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < count; i++)
+        sigaddset(&set, more[i]);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return -errno;
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

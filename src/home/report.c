@@ -211,6 +211,8 @@ void report_state(const struct run_state *state, nacre_record *ret_record)
         .background = state->background != 0,
         .columns = state->columns,
         .rows = state->rows,
+        .viewers = state->viewers,
+        .typists = state->typists,
     };
     fill_counts(&state->log, ret_record);
     fill_times(state, ret_record);

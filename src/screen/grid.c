@@ -5,12 +5,6 @@
 
 #include "base/defs.h"
 
-/* A cell as it was drawn. */
-struct drawn {
-    struct cell cell;
-    struct pen pen;
-};
-
 /* What lies behind the used ones is blank, as on a screen that was just cleared. */
 struct grid_row {
     struct drawn *cells;
@@ -288,6 +282,12 @@ const struct terminal *grid_terminal(const struct grid *g)
 void grid_feed(struct grid *g, const void *bytes, size_t size)
 {
     terminal_feed(&g->terminal, bytes, size);
+}
+
+const struct drawn *grid_cells(const struct grid *g, unsigned at, unsigned *ret_count)
+{
+    *ret_count = g->sheet->rows[at].used;
+    return g->sheet->rows[at].cells;
 }
 
 /* -- As text ----------------------------------------------------------------------------------- */

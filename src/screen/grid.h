@@ -10,6 +10,12 @@
 
 struct grid;
 
+/* A cell as it was drawn. */
+struct drawn {
+    struct cell cell;
+    struct pen pen;
+};
+
 /* A terminal of that size with cells. Its machine tells cursor and modes. -ENOMEM. */
 int grid_new(unsigned columns, unsigned rows, struct grid **ret);
 void grid_free(struct grid *g);
@@ -26,6 +32,9 @@ void grid_feed(struct grid *g, const void *bytes, size_t size);
 
 /* -ENOMEM: then it is as before. */
 int grid_resize(struct grid *g, unsigned columns, unsigned rows);
+
+/* The cells of a row, as far as it was drawn in: what follows is blank. */
+const struct drawn *grid_cells(const struct grid *g, unsigned at, unsigned *ret_count);
 
 /* How many rows have something on them, counted from the first to the last of those. */
 unsigned grid_height(const struct grid *g);

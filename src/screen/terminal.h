@@ -73,8 +73,11 @@ enum terminal_mode {
     MODE_KEYPAD = 1 << 8,    /* DECKPAM */
     MODE_PASTE = 1 << 9,     /* what is pasted comes in brackets */
     MODE_FOCUS = 1 << 10,
-    MODE_MOUSE = 1 << 11, /* of any kind */
-    MODE_REVERSE = 1 << 12,
+    MODE_REVERSE = 1 << 11,
+    MODE_MOUSE = 1 << 12,      /* its buttons are told, */
+    MODE_MOUSE_DRAG = 1 << 13, /* and moves while one is pressed, */
+    MODE_MOUSE_MOVE = 1 << 14, /* or all moves; */
+    MODE_MOUSE_SGR = 1 << 15,  /* in the form that has room for large screens */
 };
 
 struct cursor {

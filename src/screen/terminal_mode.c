@@ -10,11 +10,11 @@ static const struct plain_mode {
     uint16_t number;
     uint32_t bit;
 } plain_modes[] = {
-    {false, 4, MODE_INSERT},  {false, 20, MODE_NEWLINE}, {true, 1, MODE_KEYS},
-    {true, 5, MODE_REVERSE},  {true, 7, MODE_WRAP},      {true, 25, MODE_CURSOR},
-    {true, 66, MODE_KEYPAD},  {true, 69, MODE_MARGINS},  {true, 9, MODE_MOUSE},
-    {true, 1000, MODE_MOUSE}, {true, 1002, MODE_MOUSE},  {true, 1003, MODE_MOUSE},
-    {true, 1004, MODE_FOCUS}, {true, 2004, MODE_PASTE},
+    {false, 4, MODE_INSERT},       {false, 20, MODE_NEWLINE},     {true, 1, MODE_KEYS},
+    {true, 5, MODE_REVERSE},       {true, 7, MODE_WRAP},          {true, 25, MODE_CURSOR},
+    {true, 66, MODE_KEYPAD},       {true, 69, MODE_MARGINS},      {true, 1000, MODE_MOUSE},
+    {true, 1002, MODE_MOUSE_DRAG}, {true, 1003, MODE_MOUSE_MOVE}, {true, 1006, MODE_MOUSE_SGR},
+    {true, 1004, MODE_FOCUS},      {true, 2004, MODE_PASTE},
 };
 
 static uint32_t plain_bit(bool private, uint32_t number)

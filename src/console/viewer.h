@@ -1,0 +1,28 @@
+/*
+ * A person's terminal beside a shell: what is on the screen of the shell is drawn there as it
+ * comes, and what is typed goes to its command, if that is wanted. Of a shell with pipes its output
+ * is shown, and lines are typed. Nobody waits for a viewer: it reads the log, and if it is slow, it
+ * leaves pictures out.
+ */
+#pragma once
+
+#include <nacre/nacre.h>
+#include <stdbool.h>
+
+#include "console/detach_key.h"
+
+struct viewer_options {
+    bool input;  /* what is typed goes to the command */
+    bool resize; /* the shell's terminal takes the size of this one meanwhile */
+    struct detach_key leave;
+};
+
+struct viewer_end {
+    bool detached; /* by the key; else the shell has an outcome, or a signal came */
+    int signal;    /* that means "stop"; or 0 */
+};
+
+/* Until the person leaves, or nothing more is to be seen. A status, with a sentence said unless it
+ * is STATUS_OK; the terminal is as it was. */
+int viewer_run(nacre_session *session, const nacre_id *id, const struct viewer_options *options,
+               struct viewer_end *ret_end);

@@ -13,8 +13,9 @@
  * A damaged file is moved aside, and a deleted one replaced, inside of any call: both are rebuilt
  * from the run directories, and the session that this handle put is put again.
  *
- * Functions marked "reads" never create the file: without one, or where the home is read-only,
- * they answer from the run directories through a database in memory, made for that call.
+ * Functions marked "reads" never create the file: without one, where the home is read-only, or as
+ * long as somebody keeps it from being opened, they answer from the run directories through a
+ * database in memory, made for that call.
  *
  * A handle may be used by any number of threads at once; every call is one transaction. Callbacks
  * run outside of it and may call the catalog. Strings in rows are never NULL.
@@ -40,7 +41,8 @@ struct catalog;
 /*
  * Opens the catalog of a home, an absolute path that was checked by home_find(). If create, the
  * file is made when it is missing, also later, and it is an error if that fails; else a home that
- * is missing or read-only is no error, and see "reads" above. busy_ms: how long a call waits for
+ * is missing or read-only is no error, and see "reads" above. Somebody who is in the way is none
+ * in any case. busy_ms: how long a call waits for
  * other processes before NACRE_EBUSY; after that none waits, until one was not in the way.
  */
 int catalog_open(const char *home, bool create, int busy_ms, struct catalog **ret_catalog,

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/hold.h"
 #include "catalog/catalog_file.h"
+#include "catalog/patience.h"
 #include "catalog/query.h"
 #include "catalog/rebuild.h"
 #include "catalog/schema.h"
@@ -37,6 +38,12 @@ static bool is_corrupt(int rc)
 {
     int kind = rc & 0xff;
     return rc > 0 && (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB);
+}
+
+static bool is_busy(int rc)
+{
+    int kind = rc & 0xff;
+    return rc > 0 && (kind == SQLITE_BUSY || kind == SQLITE_PROTOCOL);
 }
 
 static int explain_sqlite(const struct catalog *c, int rc, nacre_error *err)
@@ -125,7 +132,7 @@ static int begin_and_end(struct catalog *c, const char *begin, db_op *op, void *
  * call has no use for waiting again, and a server none at all. */
 static void note_busy(struct catalog *c, bool write, int r)
 {
-    bool busy = r > 0 && (r & 0xff) == SQLITE_BUSY;
+    bool busy = is_busy(r);
     if (c->in_memory || (!busy && !(write && r == 0)))
         return;
     c->wait_ms = busy ? 0 : c->busy_ms;
@@ -156,8 +163,8 @@ static int bring_up(struct catalog *c, void *arg)
  * be those of a new catalog by then. */
 static int open_quietly(struct catalog *c, const char *path, int flags)
 {
-    int rc =
-        sqlite3_open_v2(path, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags, NULL);
+    int rc = sqlite3_open_v2(path, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | flags,
+                             patience_vfs());
     if (rc != SQLITE_OK)
         return rc;
     sqlite3_extended_result_codes(c->db, 1);
@@ -199,6 +206,8 @@ static int open_file(struct catalog *c, nacre_error *err)
     c->session_due = c->session != NULL;
     if (c->damaged)
         return 0;
+    if (is_busy(rc))
+        c->wait_ms = 0;
     if (rc != SQLITE_OK)
         return explain_sqlite(c, rc, err);
     return state == SCHEMA_CURRENT ? 0 : set_up(c, err);
@@ -291,7 +300,7 @@ static int ready_in_memory(struct catalog *c, nacre_error *err)
 static int make_ready(struct catalog *c, bool write, nacre_error *err)
 {
     int r = ready_on_disk(c, err);
-    if (!write && (r == NACRE_ENOTFOUND || r == NACRE_EIO))
+    if (!write && (r == NACRE_ENOTFOUND || r == NACRE_EIO || r == NACRE_EBUSY))
         r = ready_in_memory(c, err);
     return r;
 }
@@ -319,6 +328,7 @@ static int with_lock(struct catalog *c, bool write, db_op *op, void *arg, nacre_
     HOLD(&c->lock);
     FSIZE_SHELTER();
     unsigned low = fd_plug_low();
+    patience_begin(c->wait_ms);
     int r = perform(c, write, op, arg, err);
     /* What it knows is old with the next change of a run. */
     if (c->in_memory)
@@ -342,6 +352,7 @@ int db_outside(struct catalog *c, db_op *op, void *arg, nacre_error *err)
     HOLD(&c->lock);
     FSIZE_SHELTER();
     unsigned low = fd_plug_low();
+    patience_begin(c->wait_ms);
     int r = ready_on_disk(c, err);
     if (r == 0) {
         r = op(c, arg);
@@ -365,6 +376,7 @@ static int try_disk(struct catalog *c, nacre_error *err)
     HOLD(&c->lock);
     FSIZE_SHELTER();
     unsigned low = fd_plug_low();
+    patience_begin(c->wait_ms);
     int r = ready_on_disk(c, err);
     fd_unplug_low(low);
     return r;
@@ -388,7 +400,8 @@ int catalog_open(const char *home, bool create, int busy_ms, struct catalog **re
         atomic_fetch_add(&open_handles, 1);
     }
     int r = try_disk(c, err);
-    if (r < 0 && (create || (r != NACRE_ENOTFOUND && r != NACRE_EIO))) {
+    bool later = r == NACRE_EBUSY || (!create && (r == NACRE_ENOTFOUND || r == NACRE_EIO));
+    if (r < 0 && !later) {
         catalog_free(c, false);
         return r;
     }

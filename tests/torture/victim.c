@@ -246,6 +246,18 @@ static int eat(size_t mib)
     return sit();
 }
 
+/* Nobody else gets this byte of a file, as those who share a database agree on. */
+static int holder(const char *path, long at)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || fcntl(fd, F_SETLKW, &lock) < 0)
+        return 3;
+    note("held", outer_pid());
+    return sit();
+}
+
 static int listener(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -419,6 +431,11 @@ static int do_distort(char **args)
     return distort(number_at(args, 0), number_at(args, 1));
 }
 
+static int do_holder(char **args)
+{
+    return args[0] ? holder(args[0], number_at(args, 1)) : 2;
+}
+
 static const struct {
     const char *name;
     int (*run)(char **args);
@@ -433,6 +450,7 @@ static const struct {
     {"tracer", do_tracer},     /* PID: holds it as a debugger does */
     {"fds", do_fds},           /* opens files until there are no more */
     {"eat", do_eat},           /* MIB: takes memory, and sits */
+    {"holder", do_holder},     /* FILE BYTE: locks that */
     {"listener", do_listener}, /* PATH: a socket there */
     {"choke", do_choke},       /* its terminal takes no output any more */
     {"hang-up", do_hang_up},   /* everybody's terminal is gone; for root */

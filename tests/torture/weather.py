@@ -133,6 +133,72 @@ def a_shell_that_adopted_itself_ends_with_its_session(place):
     ends_well(place, server)
 
 
+# Whoever writes to the catalog has this byte; a program that waits for it gives up.
+HOLDS = "({v} -sdt holder $NACRE_HOME/catalog.db-shm 120); "
+
+
+def await_held(deed):
+    if not model.await_true(lambda: any(w[:1] == ["held"] for w in deed.journal.lines()), 5):
+        raise Finding("suite: the catalog could not be held")
+
+
+@trial()
+def a_command_holds_the_catalog(place):
+    """Others go on, and its session and the next look end it all the same."""
+    server, other = Mcp(place, "trial"), Mcp(place, "other")
+    says(server.tool("bash", command="echo before"), "before")
+    cli(place, "list", "--all")  # which makes it, if nobody had a use for it yet
+    deeds = [command(place, HOLDS + rest) for rest in ("{v} -t sit", "kill -STOP $PPID; {v} -t sit")]
+    server.tool("bash", command=deeds[0].text, background=True)
+    await_held(deeds[0])
+    says(other.tool("bash", command="echo during"), "during")
+    id = cli(place, "start", "--timeout", "1", "--", "kill -STOP $PPID; sleep 60").out.strip()
+    cli(place, "list")
+    server.tool("kill_shell", GRACE + SLACK, id=deeds[0].journal.id())
+    nobody_lives(place)
+    other.tool("bash", command=deeds[1].text, background=True)
+    await_held(deeds[1])
+    other.die()
+    for verb in ("list", "sessions", "gc"):
+        cli(place, verb, bound=GRACE + SLACK)
+    nobody_lives(place, GRACE + SLACK)
+    if cli(place, "wait", id, "--timeout", "10", bound=20).status != 0:
+        raise Finding("hang: a shell of those days did not end")
+    ends_well(place, server)
+    nothing_unlisted(place)
+
+
+def lost_from_sight(place, damage):
+    """A kept shell that no file and no row lead to, and whose keeper does nothing."""
+    says(cli_run(place, "echo before"), "before")
+    holder = command(place, HOLDS + "{v} -t sit")
+    held = cli(place, "start", "--", holder.text).out.strip()
+    await_held(holder)
+    deed = command(place, damage + "; kill -STOP $PPID; ({v} -sdt sit); {v} -t sit")
+    cli(place, "start", "--timeout", "1", "--", deed.text)
+    if not model.await_true(deed.journal.begun, 5):
+        raise Finding("answer: a shell did not begin")
+    cli(place, "kill", held, bound=GRACE + SLACK)
+    time.sleep(1.5)
+    cli(place, "list", bound=GRACE + SLACK)
+    nobody_lives(place)
+
+
+def cli_run(place, text):
+    answer = cli(place, "run", "--", text)
+    return {"content": [{"text": answer.out}], "isError": answer.status != 0}
+
+
+@trial()
+def a_kept_shell_moved_its_directory_before_anybody_knew_of_it(place):
+    lost_from_sight(place, "mv $R $R.away")
+
+
+@trial()
+def a_kept_shell_removed_the_home(place):
+    lost_from_sight(place, "rm -rf $NACRE_HOME")
+
+
 # -- The home --------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/hold.h"
 #include "home/keeper_line.h"
+#include "local/remedies.h"
 #include "run/hosts.h"
 #include "run/rundir.h"
 #include "sys/fd.h"
@@ -625,52 +626,4 @@ int fences_tell(const struct fences *f, const struct made_fence *fence, int sock
         fds[count++] = fd;
     }
     return sock_send(sock, &word, sizeof word, fds, count, 0);
-}
-
-/* -- Failures --------------------------------------------------------------------------------- */
-
-static const char *const property_words[FENCE_P_COUNT] = {
-    [FENCE_P_NONE] = "the sandbox",
-    [FENCE_P_FILES] = "files outside the workspace stay as they are",
-    [FENCE_P_HIDDEN] = "secrets are hidden",
-    [FENCE_P_PROTECTED] = "protected files stay as they are",
-    [FENCE_P_NETWORK] = "there is no network",
-    [FENCE_P_SOCKETS] = "no Unix socket of the host is reached",
-    [FENCE_P_PROCESSES] = "other processes are neither signalled nor read",
-    [FENCE_P_PRIVILEGE] = "nothing gains rights",
-};
-
-static const char *remedy_of(enum fence_step step, int error)
-{
-    switch (step) {
-    case FENCE_STEP_USER_NS:
-        return error == ENOSPC ? "allow user namespaces: sysctl user.max_user_namespaces=10000"
-                               : "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1 "
-                                 "(Debian); in Docker, a seccomp profile that allows unshare and "
-                                 "mount";
-    case FENCE_STEP_MAPS:
-    case FENCE_STEP_MOUNT_NS:
-    case FENCE_STEP_LOOPBACK:
-    case FENCE_STEP_NETWORK_NS:
-        return "AppArmor may forbid it: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or "
-               "a "
-               "profile for nacre-fence with \"userns,\"";
-    case FENCE_STEP_READ_ONLY:
-        return error == ENOSYS ? "it needs Linux 5.12 or newer"
-                               : "in Docker, a seccomp profile that allows mounting";
-    case FENCE_STEP_LANDLOCK:
-        return "it needs Linux 6.12 or newer with Landlock (lsm=landlock on its command line)";
-    case FENCE_STEP_FILTER:
-        return "it needs seccomp with listeners (Linux 5.5 or newer)";
-    default:
-        return "\"nacre doctor\" shows what this machine allows";
-    }
-}
-
-int fences_failed(enum fence_step step, int error, const char *place, nacre_error *err)
-{
-    return err_sys(err, NACRE_ESTART, error, "sandbox",
-                   "no sandbox, so nothing was started: cannot %s%s%.60s, by which %s; %s",
-                   fence_step_words(step), *place ? " " : "", place,
-                   property_words[fence_step_property(step)], remedy_of(step, error));
 }

@@ -90,7 +90,3 @@ void fences_free_variables(char **list);
 
 /* Has a keeper's commands run in it: the message after its hello. 0 or -errno. */
 int fences_tell(const struct fences *f, const struct made_fence *fence, int sock);
-
-/* Why one could not be made or entered: what it would have held, and what to do. place: "" = none.
- */
-int fences_failed(enum fence_step step, int error, const char *place, nacre_error *err);

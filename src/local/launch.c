@@ -20,6 +20,7 @@
 #include "base/hold.h"
 #include "local/fences.h"
 #include "local/find_keeper.h"
+#include "local/remedies.h"
 #include "run/wire.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"

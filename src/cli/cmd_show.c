@@ -4,6 +4,7 @@
 #include <nacre/nacre.h>
 
 #include "base/defs.h"
+#include "cli/cast.h"
 #include "cli/verbs.h"
 #include "console/out.h"
 #include "console/print_json.h"
@@ -13,6 +14,7 @@ struct show_options {
     bool json;
     uint64_t tokens; /* 0 = the usual budget */
     bool compact;
+    bool cast;
 };
 
 static json_t *json_terminal(const nacre_record *record)
@@ -51,9 +53,14 @@ static int show_summary(const void *options, char **words, UNUSED size_t count)
     if (o->tokens > 0 && o->tokens < NACRE_VIEW_BUDGET_MIN / NACRE_TOKEN_BYTES)
         return usage_error("show: --tokens takes %d or more",
                            NACRE_VIEW_BUDGET_MIN / NACRE_TOKEN_BYTES);
+    if (o->cast && (o->json || o->compact || o->tokens > 0))
+        return usage_error("show: --cast is a form of its own, without --json, --tokens and "
+                           "--compact");
     int status = open_shells(words, 1, &session, &id);
     if (status != STATUS_OK)
         return status;
+    if (o->cast)
+        return cast_print(session, &id);
     if (nacre_summary(session, &id, &view, &text, &record, &error) < 0)
         return library_failure(&error);
     if (o->json)
@@ -75,13 +82,16 @@ const struct verb verb_show = {
         "\n"
         "examples:\n"
         "  nacre show 1a2b3c4d\n"
-        "  nacre show 1a2b3c4d --tokens 500\n",
+        "  nacre show 1a2b3c4d --tokens 500\n"
+        "  nacre show 1a2b3c4d --cast >session.cast\n",
     .options = {{"json", NULL, "its record as JSON, with the summary in it", OPTION_FLAG, false,
                  offsetof(struct show_options, json)},
                 {"tokens", "N", "at most N tokens, estimated as 4 bytes each (2560)", OPTION_COUNT,
                  true, offsetof(struct show_options, tokens)},
                 {"compact", NULL, "only the last 50 lines of stderr and 20 of stdout", OPTION_FLAG,
-                 false, offsetof(struct show_options, compact)}},
+                 false, offsetof(struct show_options, compact)},
+                {"cast", NULL, "all of its output with its times, as asciicast v3 for players",
+                 OPTION_FLAG, false, offsetof(struct show_options, cast)}},
     .options_size = sizeof(struct show_options),
     .min_words = 1,
     .max_words = 1,

@@ -22,7 +22,7 @@ static int take_sizes(struct replay *r, uint64_t offset)
     int e = 0;
     for (; e == 0 && r->next < r->count && r->marks[r->next].offset <= offset; r->next++) {
         const struct run_mark *mark = &r->marks[r->next];
-        if (mark->kind == MARK_SIZE)
+        if (mark->kind == MARK_SIZE && r->is_terminal)
             e = grid_resize(r->grid, mark->columns, mark->rows);
     }
     return e;
@@ -51,8 +51,6 @@ int replay_finish(struct replay *r)
 
 void replay_refresh(struct replay *r)
 {
-    if (!r->is_terminal)
-        return;
     if (run_is_gone(&r->run)) {
         run_close(&r->run);
         if (home_open_run(r->session->home, &r->id, &r->run, NULL) < 0)

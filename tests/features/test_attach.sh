@@ -314,6 +314,44 @@ case_from_inside_it_is_refused() {
     nacre kill "$id"
 }
 
+# The format of players: a header; then intervals, what happened, and its text.
+case_a_recording_has_sizes_times_and_people() {
+    start --size 80x24 'printf "\303"; sleep 0.3; printf "\251 ready\n\377\n"; read -r x; echo $x; exit 3'
+    open_window 100 30
+    type_line "$nacre attach --input --resize $id"
+    until_true on_screen 'é ready'
+    type_line secret
+    until_true on_screen 'exited(3)'
+    "$nacre" show "$id" --cast >cast
+    python3 -IS - cast <<'END' || fail "$(cat cast)"
+import json, sys
+lines = open(sys.argv[1], encoding="utf-8").read().splitlines()
+head, events = json.loads(lines[0]), [json.loads(line) for line in lines[1:]]
+assert head["version"] == 3 and head["term"] == {"cols": 80, "rows": 24, "type": "xterm-256color"}, head
+assert isinstance(head["timestamp"], int) and head["timestamp"] > 1e9
+for interval, code, data in events:
+    assert interval >= 0 and isinstance(interval, (int, float))
+    assert code in "ormx" and isinstance(data, str), code
+text = "".join(data for _, code, data in events if code == "o")
+assert text.startswith("é ready\r\n\ufffd\r\n"), text
+what = [(code, data) for _, code, data in events if code != "o"]
+assert what[:3] == [("r", "100x30"), ("m", "a person came"), ("m", "a person typed")], what
+assert what[-1] == ("x", "3") and events[-1][1] == "x", what
+assert 0.2 < sum(interval for interval, _, _ in events) < 60
+first = next(i for i, event in enumerate(events) if event[1] == "o")
+assert sum(event[0] for event in events[: first + 1]) >= 0.25, "the torn character waits for its rest"
+END
+    nacre show "$id" --cast --json
+    equal "$status" 2
+    nacre start 'echo out; echo err >&2'
+    id=$out
+    nacre wait "$id"
+    nacre show "$id" --cast
+    holds "$out" '"out\r\n"'
+    holds "$out" '"err\r\n"'
+    holds "$out" '"x", "0"'
+}
+
 case_without_a_terminal_it_says_so() {
     start "$reads"
     nacre attach "$id"

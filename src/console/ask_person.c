@@ -31,7 +31,7 @@ static int open_terminal(void)
     return TAKE_FD(fd);
 }
 
-static const char *choices(const nacre_question *q)
+static const char *offered_letters(const nacre_question *q)
 {
     return *q->always ? "[o]nce, for this [s]ession, [a]lways, [n]o: "
                       : "[o]nce, for this [s]ession, [n]o: ";
@@ -44,7 +44,7 @@ static int show_question(int fd, const nacre_question *q)
     if (r == 0)
         r = question_write(&text, q);
     if (r == 0)
-        r = buf_str(&text, choices(q));
+        r = buf_str(&text, offered_letters(q));
     return r == 0 ? fd_write_all(fd, text.data, text.len) : r;
 }
 
@@ -112,7 +112,7 @@ static void take_answer_of_person(const struct terminal_question *t)
             dprintf(t->fd, "\nnacre: it was answered elsewhere\n");
         if (r == 0 || r == NACRE_ENOTFOUND)
             return;
-        dprintf(t->fd, "nacre: %s\n%s", err.msg, choices(t->question));
+        dprintf(t->fd, "nacre: %s\n%s", err.msg, offered_letters(t->question));
     }
 }
 

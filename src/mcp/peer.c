@@ -7,7 +7,8 @@
 
 void mcp_peer_init(struct mcp_peer *p, const struct mcp_table *table, nacre_session *session)
 {
-    *p = (struct mcp_peer){.table = table, .session = session, .level = LOG_INFO, .bell = -EBADF};
+    *p = (struct mcp_peer){
+        .table = table, .session = session, .level = LOG_INFO, .bell = -EBADF, .asking = -EBADF};
 }
 
 nacre_session *mcp_peer_end(struct mcp_peer *p)
@@ -16,6 +17,7 @@ nacre_session *mcp_peer_end(struct mcp_peer *p)
     mcp_calls_end(p);
     mcp_batches_end(p);
     mcp_events_end(p);
+    mcp_seal_done(&p->seal);
     return TAKE_PTR(p->session);
 }
 
@@ -24,7 +26,8 @@ nacre_session *mcp_peer_end(struct mcp_peer *p)
 size_t mcp_peer_poll(struct mcp_peer *p, struct pollfd *fds)
 {
     fds[0] = (struct pollfd){.fd = p->paused ? -1 : mcp_events_fd(p), .events = POLLIN};
-    return 1 + (p->paused ? 0 : mcp_calls_poll(p, fds + 1));
+    fds[1] = (struct pollfd){.fd = p->paused ? -1 : p->asking, .events = POLLIN};
+    return MCP_POLL_FIRST + (p->paused ? 0 : mcp_calls_poll(p, fds + MCP_POLL_FIRST));
 }
 
 int64_t mcp_peer_deadline(const struct mcp_peer *p)
@@ -38,7 +41,9 @@ void mcp_peer_step(struct mcp_peer *p, const struct pollfd *fds, size_t count)
 {
     if (fds[0].revents && !p->ended)
         mcp_events_step(p);
-    mcp_calls_step(p, fds + 1, count - 1);
+    if (fds[1].revents && !p->ended)
+        nacre_asking_step(p->session, NULL);
+    mcp_calls_step(p, fds + MCP_POLL_FIRST, count - MCP_POLL_FIRST);
 }
 
 bool mcp_peer_is_busy(const struct mcp_peer *p)

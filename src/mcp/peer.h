@@ -15,7 +15,7 @@
  *   resources.c    runs as resources, completion of their ids
  *   prompts.c      questions about shells that a person may pick
  *   events.c       who hears of the end of a shell: subscriptions and log messages
- *   elicit.c       asking the person behind a client
+ *   elicit.c       asking the person behind a client; round.c in the modern era
  *   clients.c      how clients are configured
  *
  * There are two eras of the protocol. In the legacy one (up to 2025-11-25) a client introduces
@@ -34,6 +34,7 @@
 #include "base/buf.h"
 #include "mcp/mcp_stream.h"
 #include "mcp/mcp_table.h"
+#include "mcp/round.h"
 #include "rpc/message.h"
 
 #define MCP_MODERN           "2026-07-28"
@@ -82,6 +83,9 @@ struct mcp_peer {
 
     bool elicits;                        /* its person can be asked */
     const struct mcp_request *beginning; /* the call that begins just now, or NULL */
+    struct mcp_round *round;             /* likewise, what comes of asking in the modern era */
+    struct mcp_seal seal;                /* of states that were given out there */
+    int asking;                          /* readable when others want to answer; or below 0 */
 
     bool omits_ids; /* an error whose request is not known has no id, rather than null */
 
@@ -124,7 +128,8 @@ void mcp_peer_init(struct mcp_peer *p, const struct mcp_table *table, nacre_sess
  * returned, and p is of no use any more. */
 nacre_session *mcp_peer_end(struct mcp_peer *p);
 
-#define MCP_POLL_MAX (1 + MCP_CALLS_MAX)
+#define MCP_POLL_FIRST 2 /* before those of calls */
+#define MCP_POLL_MAX   (MCP_POLL_FIRST + MCP_CALLS_MAX)
 
 /* What to poll, and until when. */
 struct pollfd;

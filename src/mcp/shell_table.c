@@ -14,9 +14,20 @@ static int begin_shell_call(const struct mcp_request *q, const char *tool, json_
                             bool progress, void **ret_call, nacre_error *err)
 {
     nacre_call_options options = NACRE_CALL_OPTIONS_INIT;
+    struct mcp_round round = {.request = q, .tool = tool, .arguments = arguments};
+    nacre_call *call;
     options.progress = progress;
-    return call_begin_object(q->peer->session, tool, arguments, &options, (nacre_call **)ret_call,
-                             err);
+    *ret_call = NULL;
+    q->peer->round = &round;
+    int r = call_begin_object(q->peer->session, tool, arguments, &options, &call, err);
+    q->peer->round = NULL;
+    if (r < 0)
+        json_decref(round.required);
+    else if (mcp_round_answer(&round) == 0)
+        *ret_call = call;
+    else
+        nacre_call_free(call);
+    return r < 0 ? r : *ret_call ? 0 : 1;
 }
 
 static int shell_call_fd(const void *call)

@@ -48,6 +48,8 @@ static int open_session_of(struct member *m, nacre_error *err)
     options.name = m->name;
     options.cwd = m->cwd;
     options.settings = m->house->options->settings;
+    options.ask = mcp_ask;
+    options.ask_userdata = &m->peer;
     const struct mcp_table *table = m->house->options->table;
     int r = nacre_open(&options, &session, err);
     if (r == 0)
@@ -230,8 +232,8 @@ static bool has_events(const struct reply *t)
 
 void member_go_on(struct member *m)
 {
-    static const struct pollfd nothing = {.fd = -1};
-    mcp_peer_step(&m->peer, &nothing, 1);
+    static const struct pollfd nothing[MCP_POLL_FIRST] = {{.fd = -1}, {.fd = -1}};
+    mcp_peer_step(&m->peer, nothing, MCP_POLL_FIRST);
     for (struct reply *t = m->replies, *next; t; t = next) {
         next = t->next;
         if (!t->guest && reply_is_done(t) && !(t->keeps && has_events(t)))
@@ -247,7 +249,7 @@ size_t members_poll(struct house *h, size_t begin)
             return at;
         m->polled_at = at;
         m->polled = mcp_peer_poll(&m->peer, h->fds + at);
-        if (m->polled == 1 && h->fds[at].fd < 0)
+        if (m->polled == MCP_POLL_FIRST && h->fds[at].fd < 0 && h->fds[at + 1].fd < 0)
             m->polled = 0;
         at += m->polled;
     }

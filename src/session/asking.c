@@ -236,7 +236,10 @@ int asking_open(nacre_session *s, struct asked *asked, struct open_question **re
         desk_close(s->desk, *ret);
     }
     *ret = NULL;
-    return 0;
+    return told == NACRE_ASK_AGAIN ? err_set(err, NACRE_EPERM,
+                                             "nothing was started yet: the user is asked, and the "
+                                             "call comes again with the answer")
+                                   : 0;
 }
 
 int asking_fd(const struct open_question *asking)

@@ -189,8 +189,8 @@ class House:
             c.close()
         return answer
 
-    def client(self, version="2025-11-25", path="/mcp"):
-        return Client(self, version, path)
+    def client(self, version="2025-11-25", path="/mcp", capabilities=None):
+        return Client(self, version, path, capabilities or {})
 
     def modern(self, method, params=None, path="/mcp", connection=None, send_only=False, **more):
         """The answer to a modern request; what is sent alone is answered on the connection."""
@@ -217,9 +217,9 @@ class House:
 class Client:
     """A client of the legacy era, with its session."""
 
-    def __init__(self, house, version, path):
+    def __init__(self, house, version, path, capabilities):
         self.house, self.path, self.next_id, self.session = house, path, 0, None
-        answer = self.post("initialize", {"protocolVersion": version, "capabilities": {},
+        answer = self.post("initialize", {"protocolVersion": version, "capabilities": capabilities,
                                           "clientInfo": {"name": "test", "version": "1"}})
         assert answer.status == 200, answer
         self.session = answer.fields["mcp-session-id"]

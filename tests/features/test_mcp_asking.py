@@ -4,11 +4,12 @@ where that cannot be, nothing starts.
 usage: [NACRE=build/nacre] test_mcp_asking.py [CASE...]"""
 import json
 import os
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import MODERN, PREFIX, holds, lacks, main, text_of  # noqa: E402
+from mcp_client import MODERN, NACRE, PREFIX, holds, lacks, main, text_of  # noqa: E402
 
 RULES = json.dumps([{"ask": ["mkdir"], "because": "new places are for people"},
                     {"deny": ["touch"]}])
@@ -23,7 +24,7 @@ def begin(serve, version="2025-11-25", capabilities=None, **more):
     return s
 
 
-def asked(s, count=1):
+def asked_in(s, count=1):
     """The count-th form that the client was sent."""
     s.wait(lambda _: len(s.notifications("elicitation/create")) >= count)
     return s.notifications("elicitation/create")[count - 1]
@@ -44,7 +45,7 @@ def a_yes_starts_it_and_a_no_does_not(serve):
     for n, version in enumerate(("2025-06-18", "2025-11-25")):
         s = begin(serve, version)
         call = s.begin("bash", command=f"mkdir made{n} && echo done", description="a place")
-        form = asked(s)
+        form = asked_in(s)
         assert not made(serve, f"made{n}") and not s.answers(call)
         message = form["params"]["message"]
         holds(message, f"mkdir made{n} && echo done", f"Commands in it:\nmkdir made{n}\necho done",
@@ -58,9 +59,9 @@ def a_yes_starts_it_and_a_no_does_not(serve):
         for count, (action, content, says) in enumerate((
                 ("accept", {"decision": "no"}, "said no"), ("decline", {}, "said no"),
                 ("cancel", {}, "did not answer"), ("accept", {}, "said no"),
-                ("accept", {"decision": "always"}, "said no")), 2):
+                ("accept", {"decision": "always"}, 'change "ask" in it')), 2):
             call = s.begin("bash", command="mkdir never")
-            answer(s, asked(s, count), action, **content)
+            answer(s, asked_in(s, count), action, **content)
             result = s.answer(call)["result"]
             assert result["isError"], result
             holds(text_of(result), "nothing was started", says)
@@ -71,13 +72,13 @@ def a_yes_starts_it_and_a_no_does_not(serve):
 def others_go_on_while_a_person_thinks(serve):
     s = begin(serve)
     call = s.begin("bash", command="mkdir later")
-    form = asked(s)
+    form = asked_in(s)
     holds(s.text("bash", command="echo meanwhile"), "meanwhile")
     assert not s.answers(call)
     answer(s, form, decision="session")
     s.answer(call)
     call = s.begin("bash", command="mkdir later; echo again")
-    answer(s, asked(s, 2), decision="session")
+    answer(s, asked_in(s, 2), decision="session")
     s.answer(call)
     holds(s.text("bash", command="mkdir later; echo again"), "again")
     assert len(s.notifications("elicitation/create")) == 2
@@ -86,7 +87,7 @@ def others_go_on_while_a_person_thinks(serve):
 def an_answer_counts_once(serve):
     s = begin(serve)
     call = s.begin("bash", command="mkdir once")
-    form = asked(s)
+    form = asked_in(s)
     answer(s, dict(form, id="nacre-ask-77"), decision="once")
     answer(s, dict(form, id=form["id"] + "x"), decision="once")
     answer(s, dict(form, id=1), decision="once")
@@ -94,7 +95,7 @@ def an_answer_counts_once(serve):
     answer(s, form, decision="once")
     holds(text_of(s.answer(call)["result"]), "said no")
     call = s.begin("bash", command="mkdir once")
-    again = asked(s, 2)
+    again = asked_in(s, 2)
     assert again["id"] != form["id"]
     answer(s, form, decision="once")
     s.ask("ping")
@@ -108,10 +109,10 @@ def who_does_not_answer_is_waited_for_a_while(serve):
     result = s.call("bash", command="mkdir slow")
     assert result["isError"]
     holds(text_of(result), "has not answered within 1 s")
-    answer(s, asked(s), decision="once")
+    answer(s, asked_in(s), decision="once")
     s.ask("ping")
     call = s.begin("bash", command="mkdir slow", background=True)
-    form = asked(s, 2)
+    form = asked_in(s, 2)
     s.notify("notifications/cancelled", {"requestId": call})
     s.ask("ping")
     answer(s, form, decision="once")
@@ -122,7 +123,7 @@ def who_does_not_answer_is_waited_for_a_while(serve):
 def a_client_that_leaves_allows_nothing(serve):
     s = begin(serve)
     s.begin("bash", command="mkdir gone")
-    asked(s)
+    asked_in(s)
     assert s.close() == 0
     assert not made(serve, "gone")
 
@@ -137,12 +138,139 @@ def who_cannot_be_asked_is_told_what_to_do(serve):
         holds(text_of(result), 'change "ask" in it to "allow"')
         assert not s.notifications("elicitation/create")
         s.close()
-    s = begin(serve)
-    params = {"name": "bash", "arguments": {"command": "mkdir never"},
-              "_meta": dict(MODERN, **{PREFIX + "clientCapabilities": {"elicitation": {}}})}
-    result = s.answer(s.request("tools/call", params))["result"]
-    assert result["isError"] and not s.notifications("elicitation/create"), result
+    s = serve(NACRE_POLICY=RULES)
+    for capabilities in ({}, {"elicitation": {"url": {}}}):
+        result = modern(s, "mkdir never", capabilities=capabilities)["result"]
+        assert result["isError"] and result["resultType"] == "complete", result
+        holds(text_of(result), 'change "ask" in it to "allow"', "or for this once: nacre allow ")
     assert not made(serve, "never")
+
+
+def modern(s, command, capabilities=None, state=None, responses=None, **arguments):
+    """What a call of the modern era is answered."""
+    capabilities = {"elicitation": {}} if capabilities is None else capabilities
+    params = {"name": "bash", "arguments": dict(arguments, command=command),
+              "_meta": dict(MODERN, **{PREFIX + "clientCapabilities": capabilities})}
+    if state is not None:
+        params["requestState"] = state
+    if responses is not None:
+        params["inputResponses"] = responses
+    return s.answer(s.request("tools/call", params))
+
+
+def chosen(decision, action="accept"):
+    return {"decision": {"action": action, "content": {"decision": decision}}}
+
+
+def a_modern_call_comes_again_with_the_answer(serve):
+    s = serve(NACRE_POLICY=RULES)
+    asked = modern(s, "mkdir a && echo done", description="a place")["result"]
+    assert asked["resultType"] == "input_required" and "content" not in asked, asked
+    form = asked["inputRequests"]["decision"]
+    assert form["method"] == "elicitation/create", form
+    assert form["params"]["requestedSchema"]["properties"]["decision"]["enum"] == [
+        "once", "session", "no"], form
+    holds(form["params"]["message"], "mkdir a && echo done", "The model says about it: a place")
+    assert not made(serve, "a")
+    state = asked["requestState"]
+    result = modern(s, "mkdir a && echo done", state=state, responses=chosen("once"),
+                    description="a place")["result"]
+    holds(text_of(result), "done")
+    assert made(serve, "a") and result["resultType"] == "complete"
+    for decision, action, says in (("no", "accept", "said no"), ("once", "decline", "said no"),
+                                   ("once", "cancel", "did not answer")):
+        state = modern(s, "mkdir b")["result"]["requestState"]
+        result = modern(s, "mkdir b", state=state, responses=chosen(decision, action))["result"]
+        assert result["isError"], result
+        holds(text_of(result), says)
+    state = modern(s, "mkdir -p b")["result"]["requestState"]
+    modern(s, "mkdir -p b", state=state, responses=chosen("session"))
+    assert modern(s, "mkdir -p b")["result"]["resultType"] == "complete" and made(serve, "b")
+
+
+def a_state_counts_once_for_what_it_was_given_for(serve):
+    s = serve(NACRE_POLICY=RULES)
+    state = modern(s, "mkdir a")["result"]["requestState"]
+    other = modern(s, "mkdir b")["result"]["requestState"]
+
+    def refused(says, command="mkdir a", **more):
+        message = modern(s, command, **dict({"responses": chosen("once")}, **more))
+        assert message.get("error", {}).get("code") == -32602, message
+        holds(message["error"]["message"], says)
+
+    def other_digit(digit):
+        return "0" if digit != "0" else "1"
+
+    for bad in (state[:-1] + other_digit(state[-1]), other_digit(state[0]) + state[1:], state[:-2], state + "00", "", "x" * len(state),
+                other, state.upper(), "\u0000" * 10, "0" * len(state)):
+        refused("none that was given out" if "\u0000" not in bad else "must be a string", state=bad)
+    # The clock in it, a byte after the other.
+    for at in range(32, 48):
+        bad = state[:at] + other_digit(state[at]) + state[at + 1:]
+        refused("none that was given out", state=bad)
+    refused("none that was given out", command="mkdir c", state=state)
+    refused("none that was given out", state=state, cwd="/")
+    refused("none that was given out", state=state, timeout=5)
+    refused("none that was given out", state=state, description="other words")
+    refused("must be a string", state=7)
+    again = serve(home="home2", NACRE_POLICY=RULES)
+    message = modern(again, "mkdir a", state=state, responses=chosen("once"))
+    assert message["error"]["code"] == -32602, message
+    assert not made(serve, "a") and not made(serve, "c")
+    assert modern(s, "mkdir a", state=state, responses=chosen("once"))["result"]["isError"] is False
+    os.rmdir(os.path.join(serve.place, "a"))
+    refused("was used before", state=state)
+    assert not made(serve, "a")
+    # What is no answer to what was asked is no yes.
+    for responses in (None, {}, {"other": {"action": "accept"}}):
+        state = modern(s, "mkdir a")["result"]["requestState"]
+        message = modern(s, "mkdir a", state=state, responses=responses)
+        assert message["error"]["code"] == -32602, message
+    for response in ({}, {"action": 1}, {"action": "accept"}, [], "yes", {"action": "accept",
+                     "content": {"decision": "always"}}):
+        state = modern(s, "mkdir a")["result"]["requestState"]
+        message = modern(s, "mkdir a", state=state, responses={"decision": response})
+        assert message.get("result", {}).get("isError"), message
+    assert not made(serve, "a")
+
+
+def who_is_asked_by_a_form_can_answer_elsewhere(serve):
+    s = serve(NACRE_POLICY=RULES)
+    env = dict(s.surroundings)
+
+    def nacre(*words):
+        return subprocess.run([os.path.abspath(NACRE), *words], env=env, check=True,
+                              stdout=subprocess.PIPE, encoding="utf-8").stdout
+
+    def waiting():
+        return json.loads(nacre("pending", "--json"))
+
+    asked = modern(s, "mkdir a")["result"]
+    one, = waiting()
+    assert one["command"] == "mkdir a", one
+    nacre("allow", one["id"])
+    assert modern(s, "mkdir a")["result"]["isError"] is False and made(serve, "a")
+    assert waiting() == []
+    os.rmdir(os.path.join(serve.place, "a"))
+    # The form is answered too late, but for a command that is asked about anew it is good.
+    modern(s, "mkdir a", state=asked["requestState"], responses=chosen("no"))
+    assert not made(serve, "a")
+    # A client that can show nothing.
+    text = text_of(modern(s, "mkdir c", capabilities={})["result"])
+    id = text.split("nacre allow ")[1].split(",")[0]
+    nacre("allow", id)
+    assert modern(s, "mkdir c", capabilities={})["result"]["isError"] is False
+    assert modern(s, "mkdir c", capabilities={})["result"]["isError"] and made(serve, "c")
+    legacy = begin(serve, home="home")
+    call = legacy.begin("bash", command="mkdir d")
+    asked_form = asked_in(legacy)
+    asked_id = [q["id"] for q in waiting() if q["command"] == "mkdir d"][0]
+    nacre("allow", asked_id)
+    assert legacy.answer(call)["result"]["isError"] is False and made(serve, "d")
+    answer(legacy, asked_form, decision="no")
+    legacy.ask("ping")
+    log = nacre("log")
+    holds(log, "once, by nacre allow", "question")
 
 
 def what_is_denied_is_not_asked(serve):
@@ -157,6 +285,8 @@ CASES = [
     a_yes_starts_it_and_a_no_does_not, others_go_on_while_a_person_thinks, an_answer_counts_once,
     who_does_not_answer_is_waited_for_a_while, a_client_that_leaves_allows_nothing,
     who_cannot_be_asked_is_told_what_to_do, what_is_denied_is_not_asked,
+    a_modern_call_comes_again_with_the_answer, a_state_counts_once_for_what_it_was_given_for,
+    who_is_asked_by_a_form_can_answer_elsewhere,
 ]
 
 if __name__ == "__main__":

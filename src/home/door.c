@@ -119,7 +119,12 @@ static int write_anew(struct door *d, int r, nacre_error *err)
 int door_begin(struct door *d, nacre_error *err)
 {
     int r = open_files(d, err);
-    return door_is_lost(r) && knock_at(d) == 0 ? 0 : r;
+    if (!door_is_lost(r))
+        return r;
+    if (knock_at(d) == 0)
+        return 0;
+    guess_state(d);
+    return is_known(d) ? 0 : r;
 }
 
 static int not_answered(const struct door *d, nacre_error *err)

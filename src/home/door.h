@@ -36,7 +36,8 @@ struct door {
 int door_look(struct door *d, nacre_error *err);
 void door_close(struct door *d);
 
-/* The same before anything is waited for: 0 if there are files, or somebody to ask for them. */
+/* The same before anything is waited for: 0 if there are files, or somebody to ask for them, or if
+ * something of it lives that has to be swept. */
 int door_begin(struct door *d, nacre_error *err);
 
 /* Ends the keeper that is knocked at and does not answer. */

@@ -16,6 +16,7 @@
 #include "home/report.h"
 #include "home/sweep.h"
 #include "run/log.h"
+#include "run/place.h"
 #include "sys/cgroup.h"
 #include "sys/fd.h"
 #include "sys/fsize.h"
@@ -280,17 +281,19 @@ int home_rewrite_run(nacre_home *h, const struct run_state *state)
     int runs = home_make_runs(h, NULL);
     if (runs < 0)
         return -ENOENT;
-    if (mkdirat(runs, name.s, 0700) < 0 && errno != EEXIST)
-        return -errno;
-    cleanup_close int dir = openat(runs, name.s, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    cleanup_close int dir = place_open(runs, name.s);
     if (dir < 0)
-        return -errno;
+        return dir;
     for (size_t i = 0; i < ARRAY_SIZE(empty); i++) {
         cleanup_close int fd UNUSED = run_make_file(dir, empty[i]);
     }
     drop_output(&written.log);
-    unlinkat(dir, "state.new", 0);
     cleanup_close int fd = -EBADF;
+    int r = place_clear(dir, "state.new");
+    if (r == 0)
+        r = place_clear(dir, "state");
+    if (r < 0)
+        return r;
     return run_make_state(dir, &written, &fd);
 }
 

@@ -14,13 +14,12 @@
 #include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
+#include "run/place.h"
 #include "run/rundir.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
 
-#define AGAIN_NS  (INT64_C(1) * 1000000000) /* after a try in vain: there may be much to copy */
-#define TRIES     4  /* somebody may put things there while we take them away */
-#define ASIDE_MAX 16 /* directories that are not empty */
+#define AGAIN_NS (INT64_C(1) * 1000000000) /* after a try in vain: there may be much to copy */
 
 static bool is_same_file(const struct stat *a, const struct stat *b)
 {
@@ -92,42 +91,6 @@ void restore_look(struct keeper *k)
 
 /* -- Places ----------------------------------------------------------------------------------- */
 
-/* Takes away what lies where something of ours belongs; a directory that is not empty gets another
- * name. */
-static int clear_place(int dir, const char *name)
-{
-    char aside[64];
-    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
-        return 0;
-    if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
-        return 0;
-    for (int i = 0; i < ASIDE_MAX; i++) {
-        snprintf(aside, sizeof aside, "%s.aside%d", name, i);
-        if (renameat(dir, name, dir, aside) == 0)
-            return 0;
-    }
-    return -errno;
-}
-
-/* The directory in a place, made if there is none; one of ours that somebody put there will do. */
-static int open_place(int above, const char *name)
-{
-    int r = -ENOENT;
-    for (int i = 0; i < TRIES; i++) {
-        struct stat st;
-        cleanup_close int fd =
-            fd_lift_consume(openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && fchmod(fd, 0700) == 0)
-            return TAKE_FD(fd);
-        r = clear_place(above, name);
-        if (r == 0 && mkdirat(above, name, 0700) < 0)
-            r = -errno;
-        if (r < 0 && r != -EEXIST)
-            return r;
-    }
-    return r;
-}
-
 /* The path of the directory of runs, as the library said it: the spec has it with our id. */
 static int path_of_runs(const struct keeper *k, char *ret_path, size_t size)
 {
@@ -172,7 +135,7 @@ static int find_directory(struct keeper *k)
     if (fstat(k->fd[FD_DIR], &ours) == 0 &&
         fstatat(runs, name.s, &there, AT_SYMLINK_NOFOLLOW) == 0 && is_same_file(&ours, &there))
         return (ours.st_mode & 0700) == 0700 || fchmod(k->fd[FD_DIR], 0700) == 0 ? 0 : -errno;
-    int fd = open_place(runs, name.s);
+    int fd = place_open(runs, name.s);
     if (fd < 0)
         return fd;
     close_fd(&k->fd[FD_DIR]);
@@ -186,7 +149,7 @@ static int find_directory(struct keeper *k)
 static int link_back(int dir, const char *name, int fd)
 {
     char path[32];
-    int r = clear_place(dir, name);
+    int r = place_clear(dir, name);
     if (r < 0)
         return r;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -232,7 +195,7 @@ static int put_back_state(struct keeper *k)
     int dir = k->fd[FD_DIR];
     if (is_in_place(dir, "state", k->fd[FD_STATE]) || link_back(dir, "state", k->fd[FD_STATE]) == 0)
         return 0;
-    clear_place(dir, "state.new");
+    place_clear(dir, "state.new");
     cleanup_close int fd = -EBADF;
     int r = run_make_state(dir, &k->st, &fd);
     if (r < 0)
@@ -283,7 +246,7 @@ static void put_back_socket(struct keeper *k)
     int dir = k->fd[FD_DIR];
     bool there = fstatat(dir, "ctl", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
                  st.st_ino == k->mark.ctl;
-    if (there || k->fd[FD_LISTEN] < 0 || k->state == ST_DONE || clear_place(dir, "ctl") < 0)
+    if (there || k->fd[FD_LISTEN] < 0 || k->state == ST_DONE || place_clear(dir, "ctl") < 0)
         return;
     int fd = sock_listen_at(dir, "ctl");
     if (fd < 0)
@@ -316,7 +279,7 @@ static int put_all_back(struct keeper *k)
     static int (*const steps[])(struct keeper *) = {find_directory, put_back_log, put_back_ring,
                                                     put_back_spec, put_back_state};
     int r = 0;
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < PLACE_TRIES; i++) {
         struct stat st;
         r = 0;
         for (size_t step = 0; step < ARRAY_SIZE(steps); step++) {

@@ -558,9 +558,9 @@ static int ignore_listed(const nacre_listed *listed, void *arg)
     return 0;
 }
 
-/* Nobody knows of it any more, and its state says nothing: what it started is ended all the same.
- */
-TEST(state_damaged_and_nobody_left_who_knows)
+/* Nobody knows of it any more, and its state ($S) says nothing: what it started is ended all the
+ * same. */
+static void state_lost(const char *damage)
 {
     need_tree();
     nacre_options options = NACRE_OPTIONS_INIT;
@@ -572,9 +572,9 @@ TEST(state_damaged_and_nobody_left_who_knows)
     options.single = 1;
     nacre_session *s = open_options(&options);
     command.text = format("(setsid sleep 300.%s &); until [ -e go ]; do sleep 0.02; done; "
-                          "head -c 5000 /dev/zero >\"$NACRE_HOME/runs/$NACRE_ID/state\"; "
+                          "S=\"$NACRE_HOME/runs/$NACRE_ID/state\"; %s; "
                           "kill -KILL $PPID; sleep 300",
-                          m);
+                          m, damage);
     command.lifetime = NACRE_LIFE_KEEP;
     CHECK_OK(nacre_start(s, &command, &id, NULL, ERR));
     await_marked(m, 1);
@@ -582,10 +582,22 @@ TEST(state_damaged_and_nobody_left_who_knows)
     close_session(s);
     spit("go", "", 0);
     CHECK(AWAIT(!process_alive(keeper), 5000));
+    unlink("go");
     CHECK_EQ_INT(1, count_marked(m));
     s = open_session();
     list.which = NACRE_LIST_HOME;
     CHECK_OK(nacre_list(s, &list, ignore_listed, NULL, ERR));
     CHECK_EQ_INT(0, count_marked(m));
     close_session(s);
+}
+
+TEST(state_damaged_and_nobody_left_who_knows)
+{
+    state_lost("head -c 5000 /dev/zero >$S");
+}
+
+TEST(state_in_the_way_of_the_next)
+{
+    state_lost("rm -f $S; mkdir -p $S/full");
+    state_lost("rm -f $S; mkdir -p $S/full $S.new/full");
 }

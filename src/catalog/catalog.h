@@ -188,7 +188,8 @@ struct catalog_filter {
     const nacre_id *session;
     const char *name;
     enum catalog_state state;
-    int64_t since_ms; /* started at or after this */
+    int64_t since_ms;  /* started at or after this */
+    int64_t before_ms; /* and before this */
     bool oldest_first;
     uint32_t limit;
 };

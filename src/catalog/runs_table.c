@@ -272,10 +272,11 @@ struct run_listing {
 
 static int compose_run_list(struct buf *sql, const struct catalog_filter *f)
 {
-    return buf_printf(sql, "SELECT " RUN_SELECT " FROM runs WHERE 1%s%s%s%s ORDER BY %s%s",
+    return buf_printf(sql, "SELECT " RUN_SELECT " FROM runs WHERE 1%s%s%s%s%s ORDER BY %s%s",
                       f->session ? " AND session = ?" : "",
                       f->name ? " AND name = ? AND name <> ''" : "",
                       f->since_ms > 0 ? " AND started_ms >= ?" : "",
+                      f->before_ms > 0 ? " AND started_ms < ?" : "",
                       f->state == CATALOG_OPEN    ? " AND final = 0"
                       : f->state == CATALOG_FINAL ? " AND final = 1"
                                                   : "",
@@ -298,6 +299,8 @@ static int list_runs_op(struct catalog *c, void *arg)
         query_text(&q, f->name);
     if (f->since_ms > 0)
         query_int(&q, f->since_ms);
+    if (f->before_ms > 0)
+        query_int(&q, f->before_ms);
     if (f->limit > 0)
         query_int(&q, f->limit);
     return take_runs(&q, &listing->rows);

@@ -356,6 +356,11 @@ static int hear_news(nacre_watch *w, nacre_error *err)
     return 0;
 }
 
+void run_watch_seek(nacre_watch *w, uint64_t offset)
+{
+    w->cursor = offset;
+}
+
 bool run_watch_is_over(nacre_watch *w)
 {
     struct wire_event event;

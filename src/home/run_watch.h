@@ -29,6 +29,9 @@ int run_watch_ask(nacre_watch *w, const void *message, size_t size, int64_t time
 
 nacre_id run_watch_id(const nacre_watch *w);
 
+/* What was printed before an offset is not given any more, and what was printed behind it is. */
+void run_watch_seek(nacre_watch *w, uint64_t offset);
+
 /* Whether everything is over and the keeper has left. */
 bool run_watch_is_over(nacre_watch *w);
 

@@ -326,6 +326,37 @@ int grid_row(const struct grid *g, unsigned at, struct buf *out)
     return r;
 }
 
+/* Blanks that can be seen count here. */
+static unsigned drawn_extent(const struct grid_row *row)
+{
+    unsigned n = row->used;
+    while (n > 0 && is_empty_cell(&row->cells[n - 1]) && row->cells[n - 1].pen.back == 0 &&
+           !(row->cells[n - 1].pen.attributes & (PEN_REVERSE | PEN_UNDERLINE | PEN_STRUCK)))
+        n--;
+    return n;
+}
+
+int grid_stretches(const struct grid *g, unsigned at, grid_stretch_fn *fn, void *self)
+{
+    const struct grid_row *row = &g->sheet->rows[at];
+    struct buf text cleanup_buf = BUF_UP_TO(CELL_BYTES * TERMINAL_COLUMNS_MAX + 1);
+    unsigned end = drawn_extent(row);
+    int r = 0;
+    for (unsigned i = 0, next; r == 0 && i < end; i = next) {
+        const struct pen *pen = &row->cells[i].pen;
+        text.len = 0;
+        for (next = i; r == 0 && next < end; next++) {
+            char bytes[CELL_BYTES];
+            if (memcmp(&row->cells[next].pen, pen, sizeof *pen) != 0)
+                break;
+            r = buf_append(&text, bytes, cell_write(&row->cells[next].cell, bytes));
+        }
+        if (r == 0 && text.len > 0)
+            r = fn(self, text.data, text.len, pen);
+    }
+    return r;
+}
+
 int grid_text(const struct grid *g, struct buf *out)
 {
     int r = 0;

@@ -42,6 +42,11 @@ unsigned grid_height(const struct grid *g);
 /* What stands in a row, without what is blank at its end. 0, -ENOMEM or -E2BIG. */
 int grid_row(const struct grid *g, unsigned at, struct buf *out);
 
+/* The stretches of a row that are drawn alike, from the left, without what is blank at its end. A
+ * result other than 0 ends it and is returned; else 0, -ENOMEM or -E2BIG. */
+typedef int grid_stretch_fn(void *self, const char *text, size_t size, const struct pen *pen);
+int grid_stretches(const struct grid *g, unsigned at, grid_stretch_fn *fn, void *self);
+
 /* All rows up to the last that has something, each with a newline. */
 int grid_text(const struct grid *g, struct buf *out);
 

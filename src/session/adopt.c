@@ -66,7 +66,7 @@ struct adopt_op {
     nacre_op op;
     nacre_session *session;
     nacre_id id;
-    nacre_op *change;
+    nacre_op *change; /* what is asked of its keeper; NULL = nothing (any more) */
 };
 
 static int step_adopt(nacre_op *op, nacre_error *err)
@@ -145,32 +145,53 @@ static int is_nobodys(nacre_session *s, const nacre_id *id, nacre_error *err)
     return r < 0 ? r : !owner.alive;
 }
 
-static int ask_to_keep(nacre_session *s, const nacre_id *id, nacre_error *err)
+static int note_kept(nacre_session *s, const nacre_id *id, nacre_error *err)
+{
+    nacre_record record = NACRE_RECORD_INIT;
+    int r = home_record(s->home, id, HOME_LIGHT, &record, NULL, err);
+    if (r == 0 && is_gone(&record))
+        r = err_set(err, NACRE_ECLOSED, "shell %s has ended; there is nothing left to keep",
+                    nacre_id_short(id).s);
+    r = r < 0 ? r : let_go(s, id, err);
+    return r < 0 ? r : 1;
+}
+
+static int step_keep(nacre_op *op, nacre_error *err)
+{
+    struct adopt_op *k = (struct adopt_op *)op;
+    int r = k->change ? op_step_inner(op, k->change, err) : 1;
+    return r > 0 ? note_kept(k->session, &k->id, err) : r;
+}
+
+/* 1 and no operation: that was so already. */
+int session_keep(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err)
 {
     nacre_error spare;
-    nacre_op *op = NULL;
     void *self;
+    *ret_op = NULL;
+    int r = session_check_id(s, id, true, err);
+    if (r == 0)
+        r = is_nobodys(s, id, err);
+    if (r != 0)
+        return r;
     const nacre_backend_ops *ops = session_ops_of(s, id, &self);
     if (!ops->change)
         return session_unsupported(ops, "keep shells", err);
-    int r = ops->change(self, id, 0, 1, &op, err ? err : &spare);
-    return r < 0 || !op ? r : op_finish(op, NULL, 0, err);
+    struct adopt_op *k = malloc(sizeof *k);
+    if (!k)
+        return err_set(err, NACRE_ENOMEM, "out of memory");
+    *k = (struct adopt_op){.op = OP_INIT(step_keep, end_adopt), .session = s, .id = *id};
+    r = ops->change(self, id, 0, 1, &k->change, err ? err : &spare);
+    if (r < 0)
+        end_adopt(&k->op);
+    else
+        *ret_op = &k->op;
+    return MIN(r, 0);
 }
 
 int nacre_keep(nacre_session *session, const nacre_id *id, nacre_error *reterr)
 {
-    nacre_record record = NACRE_RECORD_INIT;
-    int r = session_check_id(session, id, true, reterr);
-    if (r == 0)
-        r = is_nobodys(session, id, reterr);
-    if (r > 0)
-        return 1;
-    if (r == 0)
-        r = ask_to_keep(session, id, reterr);
-    if (r == 0)
-        r = home_record(session->home, id, HOME_LIGHT, &record, NULL, reterr);
-    if (r == 0 && is_gone(&record))
-        r = err_set(reterr, NACRE_ECLOSED, "shell %s has ended; there is nothing left to keep",
-                    nacre_id_short(id).s);
-    return r < 0 ? r : let_go(session, id, reterr);
+    nacre_op *op;
+    int r = session_keep(session, id, &op, reterr);
+    return r != 0 ? r : op_finish(op, NULL, 0, reterr);
 }

@@ -37,6 +37,11 @@ int session_watch_fd(const nacre_watch *watch)
     return run_watch_fd(watch);
 }
 
+void session_watch_seek(nacre_watch *watch, uint64_t offset)
+{
+    run_watch_seek(watch, offset);
+}
+
 int session_unsupported(const nacre_backend_ops *ops, const char *what, nacre_error *err)
 {
     return err_set(err, NACRE_EUNSUPPORTED, "the %s backend cannot %s", ops->name, what);

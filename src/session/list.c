@@ -51,9 +51,9 @@ static int list_own(nacre_session *s, const nacre_list_options *options, nacre_l
  * The catalog with every run of the home in it. One who looks at a whole home that has none makes
  * it, where that is possible: without it each look would read every directory.
  */
-static int open_index(nacre_session *s, struct catalog **ret_catalog, nacre_error *err)
+static int open_index(nacre_session *s, bool wait, struct catalog **ret_catalog, nacre_error *err)
 {
-    return ends_refresh_home(s, ENDS_INDEX | ENDS_WAIT, ret_catalog, err);
+    return ends_refresh_home(s, ENDS_INDEX | (wait ? ENDS_WAIT : 0), ret_catalog, err);
 }
 
 struct home_list {
@@ -64,6 +64,7 @@ struct home_list {
     nacre_record record;
     struct catalog *catalog;
     struct owners owners;
+    bool nameless;  /* who reads it knows the sessions */
     nacre_id asked; /* the session of the last row that was asked about */
     bool readable;  /* and the answer, which holds for all of its rows; nobody's are readable */
 };
@@ -120,7 +121,7 @@ static int show_row(const struct catalog_run *run, void *userdata)
     uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];
     record->session = run->session;
     /* A list without owners is better than none. */
-    if (!list->owners.loaded)
+    if (!list->owners.loaded && !list->nameless)
         owners_load(&list->owners, list->catalog);
     const struct session_owner *owner = owners_find(&list->owners, &run->session);
     nacre_listed listed = {
@@ -160,7 +161,7 @@ static int list_home(nacre_session *s, const nacre_list_options *options, nacre_
                              .readable = true};
     struct catalog_filter filter = {.oldest_first = true,
                                     .state = options->only_alive ? CATALOG_OPEN : CATALOG_ANY};
-    int r = open_index(s, &list.catalog, NULL);
+    int r = open_index(s, true, &list.catalog, NULL);
     r = r >= 0 ? catalog_each_run(list.catalog, &filter, show_row, &list, reterr)
                : home_each_record(s->home, options->only_alive, show_plain, &list, reterr);
     nacre_record_done(&list.record);
@@ -181,6 +182,51 @@ int nacre_list(nacre_session *session, const nacre_list_options *options, nacre_
     ends_hear(session);
     return options->which == NACRE_LIST_HOME ? list_home(session, options, fn, userdata, reterr)
                                              : list_own(session, options, fn, userdata, reterr);
+}
+
+/* -- For who stays and looks again ------------------------------------------------------------ */
+
+static const nacre_list_options survey_options = NACRE_LIST_OPTIONS_INIT;
+
+int session_survey(nacre_session *s, const struct catalog_filter *filter, nacre_list_fn *fn,
+                   void *userdata, nacre_error *err)
+{
+    struct home_list list = {.session = s,
+                             .options = &survey_options,
+                             .fn = fn,
+                             .userdata = userdata,
+                             .record = NACRE_RECORD_INIT,
+                             .nameless = true};
+    int r = open_index(s, false, &list.catalog, err);
+    if (r == 0)
+        r = catalog_each_run(list.catalog, filter, show_row, &list, err);
+    nacre_record_done(&list.record);
+    return r;
+}
+
+int session_survey_one(nacre_session *s, const nacre_id *id, nacre_list_fn *fn, void *userdata,
+                       nacre_error *err)
+{
+    nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    cleanup_free struct catalog_run *run = NULL;
+    struct catalog *catalog;
+    int r = session_record(s, id, HOME_PLAIN, &record, NULL, err);
+    if (r < 0)
+        return r;
+    if (session_catalog(s, false, &catalog, NULL) == 0)
+        catalog_get_run(catalog, id, &run, NULL);
+    if (run)
+        record.session = run->session;
+    uint64_t end = record.bytes[NACRE_STDOUT] + record.bytes[NACRE_STDERR];
+    nacre_listed listed = {
+        .size = sizeof listed,
+        .record = &record,
+        .unread = run && run->background ? end - MIN(end, run->read_to) : 0,
+        .background = record.background,
+        .session_name = "",
+        .session_client = "",
+    };
+    return fn(&listed, userdata);
 }
 
 /* -- Counts ----------------------------------------------------------------------------------- */
@@ -245,20 +291,31 @@ static int show_session(const struct catalog_session *row, void *userdata)
     return list->fn(&info, list->userdata);
 }
 
+static int list_sessions(nacre_session *s, const struct catalog_session_filter *filter,
+                         nacre_session_fn *fn, void *userdata, nacre_error *err)
+{
+    struct session_list list = {.fn = fn, .userdata = userdata};
+    int e = host_identify(&list.host);
+    if (e < 0)
+        return err_sys(err, NACRE_EIO, -e, "host", "cannot tell which boot this is");
+    int r = filter->counts ? open_index(s, true, &list.catalog, err)
+                           : session_catalog(s, false, &list.catalog, err);
+    if (r == NACRE_ENOTFOUND)
+        return 0;
+    return r < 0 ? r : catalog_each_session(list.catalog, filter, show_session, &list, err);
+}
+
 int nacre_list_sessions(nacre_session *session, nacre_session_fn *fn, void *userdata,
                         nacre_error *reterr)
 {
     static const struct catalog_session_filter with_counts = {.counts = true};
-    struct session_list list = {.fn = fn, .userdata = userdata};
     int r = session_check(session, reterr);
-    if (r < 0)
-        return r;
-    int e = host_identify(&list.host);
-    if (e < 0)
-        return err_sys(reterr, NACRE_EIO, -e, "host", "cannot tell which boot this is");
-    r = open_index(session, &list.catalog, reterr);
-    if (r == NACRE_ENOTFOUND)
-        return 0;
-    return r < 0 ? r
-                 : catalog_each_session(list.catalog, &with_counts, show_session, &list, reterr);
+    return r < 0 ? r : list_sessions(session, &with_counts, fn, userdata, reterr);
+}
+
+int session_survey_sessions(nacre_session *s, nacre_session_fn *fn, void *userdata,
+                            nacre_error *err)
+{
+    static const struct catalog_session_filter all = {0};
+    return list_sessions(s, &all, fn, userdata, err);
 }

@@ -9,7 +9,7 @@
  *   ends.c         hearing how shells end
  *   scope.c        whose shells are whose; adopt.c how that changes
  *   list.c         lists, counts, sessions; owners.c whose shells they show
- *   output.c       snapshots
+ *   output.c       snapshots; replay.c the log drawn again, screen.c what is on the screen
  *   completion.c   offers
  *   view.c         what a reader is shown and told, and the cursors
  *   retention.c    what is removed, and when
@@ -125,6 +125,9 @@ int session_signal(nacre_session *s, const nacre_id *id, int signal, nacre_op **
                    nacre_error *err);
 int session_background(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err);
 
+/* See nacre_keep(); no result. 1 and no operation: it was kept already. */
+int session_keep(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err);
+
 /* Of a shell that is not the session's own; no result. */
 int session_adopt(nacre_session *s, const nacre_id *id, nacre_op **ret_op, nacre_error *err);
 
@@ -151,6 +154,9 @@ int session_watch(nacre_session *s, const nacre_id *id, uint64_t offset, nacre_w
 
 /* What to poll for a watch until it is asked again; see run_watch_fd(). */
 int session_watch_fd(const nacre_watch *watch);
+
+/* From now on a watch gives what comes behind an offset of the log. */
+void session_watch_seek(nacre_watch *watch, uint64_t offset);
 
 /* Whether its run is a mirror of this session's backend: then there is more to know of it than its
  * state says. */
@@ -245,6 +251,18 @@ bool scope_session_lives(const struct catalog_session *row);
 bool scope_session_lives_on(const struct catalog_session *row, const struct host *host);
 
 /* -- The rest --------------------------------------------------------------------------------- */
+
+/*
+ * list.c: shells of the home for who stays and looks again and again. Nothing is waited for: what
+ * lost its keeper begins to be swept, and is seen ended later. Names and clients of sessions are
+ * left out; those of session_survey_sessions() have no counts.
+ */
+int session_survey(nacre_session *s, const struct catalog_filter *filter, nacre_list_fn *fn,
+                   void *userdata, nacre_error *err);
+int session_survey_one(nacre_session *s, const nacre_id *id, nacre_list_fn *fn, void *userdata,
+                       nacre_error *err);
+int session_survey_sessions(nacre_session *s, nacre_session_fn *fn, void *userdata,
+                            nacre_error *err);
 
 /* output.c: nacre_read() and nacre_output() of what is here already; nothing is asked for. */
 int64_t output_read(nacre_session *s, const nacre_id *id, uint64_t *cursor, unsigned streams,

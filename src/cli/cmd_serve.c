@@ -25,6 +25,7 @@ struct serve_verb_options {
     const char *cwd;
     int64_t gone_ms, idle_ms;
     bool log;
+    bool no_page;
     const char **limits;
     struct fence_args fence;
 };
@@ -53,7 +54,7 @@ static int serve_http(const void *options, UNUSED char **words, UNUSED size_t co
     const struct serve_verb_options *o = options;
     nacre_settings *settings cleanup_settings = NULL;
     nacre_error err = NACRE_ERROR_INIT;
-    char token_file[PATH_MAX];
+    char token_file[PATH_MAX], home[PATH_MAX];
     if (o->cwd && *o->cwd != '/')
         return usage_error("serve: --cwd takes an absolute path");
     int status = limited_settings("serve", (const char *const *)o->limits, &settings);
@@ -61,6 +62,8 @@ static int serve_http(const void *options, UNUSED char **words, UNUSED size_t co
         status = fence_args_apply(&o->fence, &settings);
     if (status == STATUS_OK)
         status = serve_token_path(o->token_file, settings, token_file, sizeof token_file);
+    if (status == STATUS_OK)
+        status = serve_home(settings, home, sizeof home);
     if (status != STATUS_OK)
         return status;
     if (o->rotate)
@@ -74,6 +77,8 @@ static int serve_http(const void *options, UNUSED char **words, UNUSED size_t co
                                   .gone_ms = o->gone_ms,
                                   .idle_ms = o->idle_ms,
                                   .log = o->log,
+                                  .no_page = o->no_page,
+                                  .home = home,
                                   .settings = settings};
     return serve_run(&serve, tell_where, NULL, &err) < 0 ? library_failure(&err) : STATUS_OK;
 }
@@ -123,6 +128,8 @@ const struct verb verb_serve = {
                  true, offsetof(struct serve_verb_options, gone_ms)},
                 {"idle", "TIME", "until a session that asks for nothing ends; 1h", OPTION_SECONDS,
                  true, offsetof(struct serve_verb_options, idle_ms)},
+                {"no-page", NULL, "no page for people, MCP alone", OPTION_FLAG, false,
+                 offsetof(struct serve_verb_options, no_page)},
                 {"log", NULL, "a line on stderr for every message", OPTION_FLAG, false,
                  offsetof(struct serve_verb_options, log)},
                 LIMIT_OPTION(serve_verb_options),

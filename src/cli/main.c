@@ -15,12 +15,13 @@
 #include "console/out.h"
 
 const struct verb *const verb_table[] = {
-    &verb_run,    &verb_start,         &verb_list,      &verb_top,        &verb_output,
-    &verb_show,   &verb_screen,        &verb_attach,    &verb_wait,       &verb_input,
-    &verb_kill,   &verb_adopt,         &verb_recall,    &verb_log,        &verb_rm,
-    &verb_gc,     &verb_sessions,      &verb_config,    &verb_doctor,     &verb_sandbox,
-    &verb_policy, &verb_pending,       &verb_allow,     &verb_deny,       &verb_mcp,
-    &verb_serve,  &verb_acp_terminals, &verb_acp_proxy, &verb_completion, NULL,
+    &verb_run,    &verb_start,    &verb_list,          &verb_top,       &verb_output,
+    &verb_show,   &verb_screen,   &verb_attach,        &verb_wait,      &verb_input,
+    &verb_kill,   &verb_adopt,    &verb_recall,        &verb_log,       &verb_rm,
+    &verb_gc,     &verb_sessions, &verb_config,        &verb_doctor,    &verb_sandbox,
+    &verb_policy, &verb_pending,  &verb_allow,         &verb_deny,      &verb_mcp,
+    &verb_serve,  &verb_open,     &verb_acp_terminals, &verb_acp_proxy, &verb_completion,
+    NULL,
 };
 
 /* Whether a list with blanks between its words has this one. */

@@ -55,6 +55,7 @@ struct http_conn {
     size_t sent;        /* of out */
     uint64_t taken;     /* bytes that the kernel took, ever */
     bool writes_chunks; /* of the stream */
+    void *later;        /* of whoever answers it, or goes on to; NULL = nobody does */
 };
 
 /* The descriptor becomes its own; fields are borrowed. */

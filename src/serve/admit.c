@@ -27,13 +27,32 @@ static bool is_our_name(const struct admit *a, struct stretch name)
     return false;
 }
 
+/* localhost and the like with any port, since a tunnel has one of its own, and further names. */
+static bool is_local_name(const struct admit *a, struct stretch name)
+{
+    static const char *const local[] = {"localhost", "127.0.0.1", "[::1]"};
+    size_t size = name.size;
+    while (size > 0 && name.at[size - 1] >= '0' && name.at[size - 1] <= '9')
+        size--;
+    if (size > 0 && size < name.size && name.at[size - 1] == ':')
+        name.size = size - 1;
+    for (size_t i = 0; i < ARRAY_SIZE(local); i++)
+        if (is_spelled(name, local[i]))
+            return true;
+    for (const char *const *host = a->hosts; host && *host; host++)
+        if (is_spelled(name, *host))
+            return true;
+    return false;
+}
+
 static bool is_our_origin(const struct admit *a, struct stretch origin)
 {
     static const char scheme[] = "http://";
     size_t skip = sizeof scheme - 1;
     if (origin.size <= skip || memcmp(origin.at, scheme, skip) != 0)
         return false;
-    return is_our_name(a, (struct stretch){origin.at + skip, origin.size - skip});
+    struct stretch name = {origin.at + skip, origin.size - skip};
+    return a->any_name ? is_local_name(a, name) : is_our_name(a, name);
 }
 
 static bool is_from_us(struct stretch site)
@@ -41,12 +60,12 @@ static bool is_from_us(struct stretch site)
     return is_spelled(site, "same-origin") || is_spelled(site, "none");
 }
 
-static int check_names(const struct admit *a, const struct http_request *q, const char **ret_why)
+static int check_names(const struct admit *a, const struct http_request *q, bool for_page,
+                       const char **ret_why)
 {
-    if (a->any_name)
-        return 0;
+    struct stretch host = http_request_field(q, "Host");
     *ret_why = "this server is not called so";
-    if (!is_our_name(a, http_request_field(q, "Host")))
+    if (a->any_name ? for_page && !is_local_name(a, host) : !is_our_name(a, host))
         return 403;
     *ret_why = "pages of other places may not ask here";
     if (http_request_count(q, "Origin") && !is_our_origin(a, http_request_field(q, "Origin")))
@@ -58,13 +77,18 @@ static int check_names(const struct admit *a, const struct http_request *q, cons
 }
 
 /* Without blanks in between; the word in front in any case. */
-static bool shows_token(const struct admit *a, const struct http_request *q)
+static enum right right_shown(const struct admit *a, const struct http_request *q,
+                              enum admit_need need)
 {
     struct stretch value = http_request_field(q, "Authorization");
     if (!value.at)
-        return false;
+        return RIGHT_NONE;
     struct stretch scheme = cut_at(&value, ' ');
-    return token_is(&a->token, value.at, value.size) && is_spelled(scheme, "Bearer");
+    bool is_token = token_is(&a->token, value.at, value.size);
+    enum right of_pass = passes_find(&a->passes, value.at, value.size);
+    if (!is_spelled(scheme, "Bearer"))
+        return RIGHT_NONE;
+    return is_token ? RIGHT_ACT : need == ADMIT_PASS ? of_pass : RIGHT_NONE;
 }
 
 static bool too_many_fail(struct admit *a)
@@ -77,21 +101,36 @@ static bool too_many_fail(struct admit *a)
     return a->failed >= FAILED_MAX;
 }
 
-int admit_check(struct admit *a, const struct http_request *q, bool needs_token,
-                const char **ret_fields, const char **ret_why)
+int admit_try(struct admit *a, const char **ret_why)
+{
+    if (!too_many_fail(a))
+        return 0;
+    *ret_why = "there were too many wrong tokens; try again in a second";
+    return 429;
+}
+
+int admit_fail(struct admit *a)
+{
+    a->failed++;
+    return 401;
+}
+
+int admit_check(struct admit *a, const struct http_request *q, enum admit_need need, bool for_page,
+                enum right *ret_right, const char **ret_fields, const char **ret_why)
 {
     *ret_fields = NULL;
-    int r = check_names(a, q, ret_why);
-    if (r != 0 || !needs_token || a->open)
+    *ret_right = a->open ? RIGHT_ACT : RIGHT_NONE;
+    int r = check_names(a, q, for_page, ret_why);
+    if (r != 0 || need == ADMIT_NOTHING || a->open)
         return r;
-    if (shows_token(a, q))
+    *ret_right = right_shown(a, q, need);
+    if (*ret_right != RIGHT_NONE)
         return 0;
     *ret_fields = "Retry-After: 1\r\n";
-    *ret_why = "there were too many wrong tokens; try again in a second";
-    if (too_many_fail(a))
-        return 429;
-    a->failed++;
+    r = admit_try(a, ret_why);
+    if (r != 0)
+        return r;
     *ret_fields = "WWW-Authenticate: Bearer\r\n";
     *ret_why = "show the token of this server: Authorization: Bearer TOKEN";
-    return 401;
+    return admit_fail(a);
 }

@@ -8,11 +8,15 @@
 #include "sys/fd.h"
 
 /* What every answer says to a browser, should one ever show it. */
-static const char usual_fields[] = "X-Content-Type-Options: nosniff\r\n"
-                                   "Referrer-Policy: no-referrer\r\n"
-                                   "Cross-Origin-Resource-Policy: same-origin\r\n"
-                                   "Cross-Origin-Opener-Policy: same-origin\r\n"
-                                   "Cache-Control: no-store\r\n";
+#define GUARDS                                      \
+    "X-Content-Type-Options: nosniff\r\n"           \
+    "Referrer-Policy: no-referrer\r\n"              \
+    "Cross-Origin-Resource-Policy: same-origin\r\n" \
+    "Cross-Origin-Opener-Policy: same-origin\r\n"
+
+static const char usual_fields[] = GUARDS "Cache-Control: no-store\r\n";
+/* A file of the page may be kept, if it is asked each time whether it is still the same. */
+static const char file_fields[] = GUARDS "Cache-Control: no-cache\r\n";
 
 void guest_come(struct house *h, int fd)
 {
@@ -54,22 +58,78 @@ static void answer_nothing(struct guest *g, const char *rest)
     http_answer(&g->http, 404, NULL, NULL, 0);
 }
 
+/* -- The page --------------------------------------------------------------------------------- */
+
+static void answer_file(struct guest *g, const char *rest)
+{
+    (void)rest;
+    const struct http_request *q = &g->http.request;
+    const struct web_file *file = page_file(q->path);
+    if (q->method != HTTP_GET && q->method != HTTP_HEAD)
+        http_answer(&g->http, 405, "Allow: GET, HEAD\r\n", NULL, 0);
+    else if (!file)
+        http_answer(&g->http, 404, NULL, NULL, 0);
+    else {
+        g->http.fields = file_fields;
+        page_answer_file(&g->http, file);
+        g->http.fields = usual_fields;
+    }
+}
+
+/* A code for a pass. Guesses are counted as wrong tokens are. */
+static void answer_login(struct guest *g, const char *rest)
+{
+    (void)rest;
+    struct admit *a = &g->house->admit;
+    const char *why = "the code was used, or is too old; open the page again";
+    struct token token;
+    enum right right = RIGHT_NONE;
+    int status = g->http.request.method != HTTP_POST ? 405 : admit_try(a, &why);
+    if (status == 0)
+        right = passes_redeem(&a->passes, g->http.body.data ? g->http.body.data : "",
+                              g->http.body.len, &token);
+    if (status == 0 && right == RIGHT_NONE)
+        status = admit_fail(a);
+    if (status != 0) {
+        http_refuse(&g->http, status, NULL, why);
+        return;
+    }
+    char text[160];
+    int n = snprintf(text, sizeof text, "{\"token\":\"%s\",\"acts\":%s}\n", token.text,
+                     right == RIGHT_ACT ? "true" : "false");
+    http_answer(&g->http, 200, "Content-Type: application/json\r\n", text, (size_t)n);
+}
+
+static void answer_api(struct guest *g, const char *rest)
+{
+    (void)rest;
+    page_answer(g->house->page, &g->http, g->right == RIGHT_ACT);
+    guest_touch(g);
+}
+
 static const struct route {
     const char *path;
     bool has_rest; /* it goes on */
-    bool needs_token;
+    enum admit_need need;
+    bool for_page;
     void (*answer)(struct guest *g, const char *rest);
 } routes[] = {
-    {"/mcp", false, true, endpoint_ask},
-    {"/mcp/", true, true, endpoint_ask},
-    {"/healthz", false, false, answer_health},
-    {"/.well-known/", true, false, answer_nothing},
+    {"/mcp", false, ADMIT_TOKEN, false, endpoint_ask},
+    {"/mcp/", true, ADMIT_TOKEN, false, endpoint_ask},
+    {"/healthz", false, ADMIT_NOTHING, false, answer_health},
+    {"/.well-known/", true, ADMIT_NOTHING, false, answer_nothing},
+    {"/", false, ADMIT_NOTHING, true, answer_file},
+    {"/app/", true, ADMIT_NOTHING, true, answer_file},
+    {"/api/login", false, ADMIT_NOTHING, true, answer_login},
+    {"/api/", true, ADMIT_PASS, true, answer_api},
 };
 
-static const struct route *find_route(struct stretch path)
+static const struct route *find_route(const struct house *h, struct stretch path)
 {
     for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
         size_t size = strlen(routes[i].path);
+        if (routes[i].for_page && !h->page)
+            continue;
         if (routes[i].has_rest ? path.size > size : path.size == size)
             if (memcmp(path.at, routes[i].path, size) == 0)
                 return &routes[i];
@@ -87,16 +147,17 @@ static void note_admitted(struct guest *g)
 static void answer_guest(struct guest *g)
 {
     const struct http_request *q = &g->http.request;
-    const struct route *route = find_route(q->path);
+    const struct route *route = find_route(g->house, q->path);
     const char *fields, *why;
     char rest[NAME_MAX_SIZE + 2];
-    bool needs_token = !route || route->needs_token;
-    int status = admit_check(&g->house->admit, q, needs_token, &fields, &why);
+    enum admit_need need = route ? route->need : ADMIT_TOKEN;
+    int status =
+        admit_check(&g->house->admit, q, need, route && route->for_page, &g->right, &fields, &why);
     if (status != 0) {
         http_refuse(&g->http, status, fields, why);
         return;
     }
-    if (needs_token)
+    if (need != ADMIT_NOTHING)
         note_admitted(g);
     size_t skip = route ? strlen(route->path) : 0;
     if (!route || q->path.size - skip >= sizeof rest) {
@@ -117,6 +178,15 @@ static void tell_epoll(struct guest *g)
         return;
     if (epoll_ctl(g->house->epoll, EPOLL_CTL_MOD, g->http.fd, &event) == 0)
         g->events = wanted;
+}
+
+/* A browser that stops sending is gone; what it waits for as one answer is done all the same. */
+static void release_page(struct guest *g)
+{
+    if (g->http.later && g->http.half_closed && g->http.state == HTTP_STREAMS)
+        http_hang_up(&g->http);
+    if (g->http.later && g->http.state == HTTP_CLOSED)
+        page_gone(&g->http);
 }
 
 /* Its answer has left, or it hung up. */
@@ -153,8 +223,9 @@ static void probe(struct guest *g)
 static void settle(struct guest *g)
 {
     probe(g);
+    release_page(g);
     release_reply(g);
-    while (!g->reply && http_queued(&g->http) == 0 && http_conn_next(&g->http)) {
+    while (!g->reply && !g->http.later && http_queued(&g->http) == 0 && http_conn_next(&g->http)) {
         answer_guest(g);
         release_reply(g);
     }

@@ -6,7 +6,7 @@
  *   serve_loop.c  the loop, and its life
  *   listen.c      where it listens
  *   admit.c       who is let in
- *   token.c       the secret that they show
+ *   token.c       the secret that they show; passes.c those of pages
  *   guests.c      connections, and what they ask for
  *   roster.c      whose sessions there are, and when they end
  *   endpoint.c    MCP over HTTP: which member a request is for, and whether it is whole
@@ -22,6 +22,7 @@
 
 #include "http/http_conn.h"
 #include "mcp/peer.h"
+#include "page/page_server.h"
 #include "rpc/rpc_lines.h"
 #include "serve/admit.h"
 #include "serve/serve_http.h"
@@ -148,8 +149,9 @@ struct guest {
     struct house *house;
     struct reply *reply; /* that it waits for or listens to */
     bool admitted;
-    uint32_t events; /* that epoll knows of */
-    bool touched;    /* something was written to it, or came from it */
+    enum right right; /* of its last request */
+    uint32_t events;  /* that epoll knows of */
+    bool touched;     /* something was written to it, or came from it */
     struct guest *next_touched;
 };
 
@@ -185,6 +187,8 @@ struct closing_session {
 
 struct house {
     const struct serve_options *options;
+    struct live_page *page; /* NULL = there is none */
+    struct page_options page_options;
     struct admit admit;
     struct http_limits limits;
     int epoll, signals, spare; /* spare: a descriptor to have one when there are none */

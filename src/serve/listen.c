@@ -192,6 +192,7 @@ static int listen_at_path(struct house *h, const char *path, nacre_error *err)
     if (r == 0)
         snprintf(h->path, sizeof h->path, "%s", path);
     h->admit.any_name = h->admit.open = true;
+    h->admit.hosts = h->options->host;
     return r;
 }
 

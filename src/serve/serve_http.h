@@ -21,6 +21,8 @@ struct serve_options {
     int64_t gone_ms;         /* a client whose streams are gone is taken for gone then */
     int64_t idle_ms;         /* and one that only has not asked for anything */
     bool log;
+    bool no_page; /* MCP alone */
+    const char *home;
     const nacre_settings *settings; /* NULL = the file and the environment */
 };
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "serve/house.h"
+#include "serve/whereabouts.h"
 #include "sys/end_signals.h"
 #include "sys/fd.h"
 #include "sys/sock.h"
@@ -86,12 +87,23 @@ static void take_epoll_event(struct house *h, const struct epoll_event *event)
 
 /* -- Turns ------------------------------------------------------------------------------------ */
 
+static size_t poll_page(struct house *h, size_t begin)
+{
+    size_t count = h->page ? page_poll_count(h->page) : 0;
+    if (count == 0 || !house_has_room(h, begin + count))
+        return begin;
+    page_poll(h->page, h->fds + begin);
+    return begin + count;
+}
+
 /* While calls are under way their descriptors are polled beside the epoll; else it is asked at
  * once. */
 static int await_events(struct house *h, struct epoll_event *events)
 {
-    size_t count = members_poll(h, 1);
+    size_t count = poll_page(h, members_poll(h, 1));
     int64_t deadline = MIN(members_deadline(h), h->guest_count > 0 ? h->tick_ns : INT64_MAX);
+    if (h->page)
+        deadline = MIN(deadline, page_deadline(h->page));
     int left = clock_left_ms(deadline);
     h->fds[0] = (struct pollfd){.fd = h->epoll, .events = POLLIN};
     if (count > 1) {
@@ -110,6 +122,8 @@ static void turn_house(struct house *h)
     members_step(h);
     for (int i = 0; i < n; i++)
         take_epoll_event(h, &events[i]);
+    if (h->page)
+        page_step(h->page);
     guests_settle(h);
     if (now >= h->tick_ns) {
         h->tick_ns = clock_deadline(TICK_MS);
@@ -161,12 +175,33 @@ static void await_leaving(struct house *h)
     }
 }
 
+static void touch_guest(struct http_conn *c)
+{
+    guest_touch((struct guest *)c);
+}
+
+static int begin_page(struct house *h, nacre_error *err)
+{
+    const struct serve_options *o = h->options;
+    if (o->no_page)
+        return 0;
+    h->page_options = (struct page_options){.settings = o->settings, .touched = touch_guest};
+    passes_load(&h->admit.passes, o->home);
+    int r = page_new(&h->page_options, &h->page);
+    if (r < 0)
+        return err_sys(err, NACRE_ELIMIT, -r, "epoll", "cannot serve a page");
+    whereabouts_write(o->home, h->where);
+    return 0;
+}
+
 static int open_house(struct house *h, nacre_error *err)
 {
     int r = open_ears(h, err);
     if (r == 0)
         r = listen_open(h, err);
-    return r == 0 ? load_token(h, err) : r;
+    if (r == 0)
+        r = load_token(h, err);
+    return r == 0 ? begin_page(h, err) : r;
 }
 
 int serve_run(const struct serve_options *options, serve_told_fn *told, void *userdata,
@@ -185,8 +220,11 @@ int serve_run(const struct serve_options *options, serve_told_fn *told, void *us
         told(h.where, userdata);
     while (r == 0 && !h.ended)
         turn_house(&h);
+    if (h.page)
+        whereabouts_remove(options->home, h.where);
     listen_close(&h);
     await_leaving(&h);
+    page_free(h.page);
     guests_leave(&h);
     close_fd(&h.epoll);
     close_fd(&h.signals);

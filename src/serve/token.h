@@ -12,6 +12,9 @@ struct token {
     char text[TOKEN_SIZE + 1];
 };
 
+/* A new one. 0 or -errno. */
+int token_make(struct token *t);
+
 /* Reads the token of the file at path; makes both if there is none, or if it is to be a new one. A
  * file that others could read is refused. */
 int token_load(const char *path, bool renew, struct token *ret, nacre_error *err);

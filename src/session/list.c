@@ -291,8 +291,8 @@ static int show_session(const struct catalog_session *row, void *userdata)
     return list->fn(&info, list->userdata);
 }
 
-static int list_sessions(nacre_session *s, const struct catalog_session_filter *filter,
-                         nacre_session_fn *fn, void *userdata, nacre_error *err)
+static int each_session(nacre_session *s, const struct catalog_session_filter *filter,
+                        nacre_session_fn *fn, void *userdata, nacre_error *err)
 {
     struct session_list list = {.fn = fn, .userdata = userdata};
     int e = host_identify(&list.host);
@@ -310,12 +310,12 @@ int nacre_list_sessions(nacre_session *session, nacre_session_fn *fn, void *user
 {
     static const struct catalog_session_filter with_counts = {.counts = true};
     int r = session_check(session, reterr);
-    return r < 0 ? r : list_sessions(session, &with_counts, fn, userdata, reterr);
+    return r < 0 ? r : each_session(session, &with_counts, fn, userdata, reterr);
 }
 
 int session_survey_sessions(nacre_session *s, nacre_session_fn *fn, void *userdata,
                             nacre_error *err)
 {
     static const struct catalog_session_filter all = {0};
-    return list_sessions(s, &all, fn, userdata, err);
+    return each_session(s, &all, fn, userdata, err);
 }

@@ -100,6 +100,7 @@ int main(int argc, char **argv)
     struct serve_options options = {.table = &table,
                                     .listen = argc > 2 ? argv[2] : "127.0.0.1:0",
                                     .no_token = true,
+                                    .no_page = true,
                                     .gone_ms = SERVE_GONE_MS,
                                     .idle_ms = SERVE_IDLE_MS};
     if (!offered) {

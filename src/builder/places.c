@@ -45,8 +45,9 @@ static int open_one(struct builder *b, const struct fence_place *place)
         return copy_alone(fence_string(&b->fence, place->source));
     case FENCE_PIN:
         return copy_alone(path);
-    case FENCE_WRITE:
     case FENCE_PROTECT:
+        return mounts_copy_itself(AT_FDCWD, path);
+    case FENCE_WRITE:
     case FENCE_SHOW:
     case FENCE_SOCKET:
         return mounts_copy(AT_FDCWD, path, 1);

@@ -33,17 +33,36 @@ static int add_pins(struct fence_layout *l, const char *root, const char *path)
     return 0;
 }
 
-/* A link is protected by what it leads to, as far as that lies in the root. */
+static int protect_real(struct fence_layout *l, const char *root, const char *real)
+{
+    if (!path_is_below(real, root))
+        return 0;
+    int r = layout_add(l, FENCE_PROTECT, real, NULL);
+    return r < 0 ? r : add_pins(l, root, real);
+}
+
+/* It could be replaced by something that leads elsewhere, or by a file. */
+static int protect_link(struct fence_layout *l, const char *root, const char *path)
+{
+    char above[PATH_MAX], link[PATH_MAX], real[PATH_MAX];
+    snprintf(above, sizeof above, "%s", path);
+    char *slash = strrchr(above, '/');
+    *slash = '\0';
+    if (!realpath(slash == above ? "/" : above, real))
+        return 0;
+    int n = snprintf(link, sizeof link, "%s/%s", strcmp(real, "/") == 0 ? "" : real, slash + 1);
+    return n > 0 && (size_t)n < sizeof link ? protect_real(l, root, link) : 0;
+}
+
+/* A link is protected itself, and so is what it leads to, as far as that lies in the root. */
 static int protect_path(struct fence_layout *l, const char *root, const char *path)
 {
     char real[PATH_MAX];
     struct stat st;
     if (lstat(path, &st) < 0)
         return layout_add(l, FENCE_WATCH, path, NULL);
-    if (!realpath(path, real) || !path_is_below(real, root))
-        return 0;
-    int r = layout_add(l, FENCE_PROTECT, real, NULL);
-    return r < 0 ? r : add_pins(l, root, real);
+    int r = S_ISLNK(st.st_mode) ? protect_link(l, root, path) : 0;
+    return r < 0 || !realpath(path, real) ? r : protect_real(l, root, real);
 }
 
 static int protect_all(struct fence_layout *l, const char *root, const char *dir,
@@ -92,7 +111,9 @@ static int protect_dot_git(struct fence_layout *l, const char *root, bool *ret_i
     struct stat st;
     snprintf(git, sizeof git, "%s/.git", root);
     int r = lstat(git, &st) < 0 ? -errno : 0;
-    *ret_is_repository = r == 0 && S_ISDIR(st.st_mode);
+    *ret_is_repository = r == 0 && !S_ISREG(st.st_mode);
+    if (r == 0 && S_ISLNK(st.st_mode))
+        return protect_link(l, root, git);
     if (r == 0 && S_ISREG(st.st_mode))
         return protect_path(l, root, git);
     return r < 0 ? layout_add(l, FENCE_LISTED, git, NULL) : 0;

@@ -256,7 +256,7 @@ int fd_make_dirs(const char *path)
 
 ssize_t fd_slurp_at(int dirfd, const char *path, char *buf, size_t size)
 {
-    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+    cleanup_close int fd = openat(dirfd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     ssize_t n = fd_read_all(fd, buf, size - 1);

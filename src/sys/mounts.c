@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/defs.h"
@@ -43,17 +44,28 @@ static int mounts_result(long r)
 
 /* Whoever may write to a directory on the way could have put a link there since the path was looked
  * at. */
-static int open_without_links(int dirfd, const char *path)
+static int open_without_links(int dirfd, const char *path, int as_link)
 {
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | (as_link ? O_NOFOLLOW : 0),
+                           .resolve = RESOLVE_NO_SYMLINKS};
     return mounts_result(syscall(SYS_openat2, dirfd, path, &how, sizeof how));
+}
+
+static int copy(int dirfd, const char *path, int everything, int as_link)
+{
+    unsigned flags = AT_EMPTY_PATH | TREE_CLONE | TREE_CLOEXEC | (everything ? TREE_RECURSIVE : 0);
+    cleanup_close int fd = open_without_links(dirfd, path, as_link);
+    return fd < 0 ? fd : fd_lift_consume(mounts_result(syscall(SYS_open_tree, fd, "", flags)));
 }
 
 int mounts_copy(int dirfd, const char *path, int everything)
 {
-    unsigned flags = AT_EMPTY_PATH | TREE_CLONE | TREE_CLOEXEC | (everything ? TREE_RECURSIVE : 0);
-    cleanup_close int fd = open_without_links(dirfd, path);
-    return fd < 0 ? fd : fd_lift_consume(mounts_result(syscall(SYS_open_tree, fd, "", flags)));
+    return copy(dirfd, path, everything, 0);
+}
+
+int mounts_copy_itself(int dirfd, const char *path)
+{
+    return copy(dirfd, path, 1, 1);
 }
 
 /* "a=b,c" one after the other. */
@@ -104,7 +116,9 @@ int mounts_change_at(const char *path, uint64_t set, uint64_t clear, int everyth
 
 int mounts_put(int fd, int dirfd, const char *path)
 {
-    cleanup_close int to = open_without_links(dirfd, path);
+    struct stat st;
+    int as_link = fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISLNK(st.st_mode);
+    cleanup_close int to = open_without_links(dirfd, path, as_link);
     return to < 0 ? to
                   : mounts_result(
                         syscall(SYS_move_mount, fd, "", to, "", PUT_FROM_EMPTY | PUT_TO_EMPTY));

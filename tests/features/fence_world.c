@@ -207,6 +207,8 @@ static void describe_all(void)
                                  WORKSPACE "/.git/modules/libs/foo/hooks",
                                  WORKSPACE "/.git/modules/libs/foo/config",
                                  WORKSPACE "/.git/worktrees/tree/commondir",
+                                 WORKSPACE "/.mcp.json",
+                                 WORKSPACE "/.idea",
                                  "/dev/null",
                                  "/dev/full",
                                  "/dev/zero",
@@ -341,6 +343,8 @@ static void make_files(void)
     spit(WORKSPACE "/.git/config", "[core]\n\tbare = false\n", 21);
     spit(WORKSPACE "/.git/hooks/pre-commit", "#!/bin/sh\n", 10);
     spit(WORKSPACE "/mine", "mine\n", 5);
+    CHECK_EQ_INT(0, symlink(OUTSIDE "/file", WORKSPACE "/.mcp.json"));
+    CHECK_EQ_INT(0, symlink("../out/dir", WORKSPACE "/.idea"));
     CHECK_EQ_INT(0, system(format("cp %s " WORKSPACE "/escape", program("escape"))));
     CHECK_EQ_INT(0, mkfifo(OUTSIDE "/fifo", 0600));
     keep_listener(open(OUTSIDE "/fifo", O_RDWR | O_NONBLOCK | O_CLOEXEC), "fifo");

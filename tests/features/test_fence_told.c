@@ -56,7 +56,7 @@ static const struct told {
     {"python3 -c 'import socket; socket.create_connection((\"192.0.2.1\", 80), 5)'",
      "refused to connect to 192.0.2.1:80", "python3"},
     {"exec 3<>/dev/tcp/192.0.2.7/443", "refused to connect to 192.0.2.7:443"},
-    {"mkdir .idea", "moved aside /mnt/ws/.idea"},
+    {"mkdir .vscode", "moved aside /mnt/ws/.vscode"},
     {"echo evil >.envrc; exit 3", "moved aside /mnt/ws/.envrc"},
     {"touch fine; mkdir -p a/b; echo x >a/b/c", NULL},
     {"echo 'touch: cannot touch fine: Permission denied'", NULL},

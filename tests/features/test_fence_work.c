@@ -67,6 +67,19 @@ TEST_LIMIT(git_commits_in_clone_worktree_and_submodule, 60)
     }
 }
 
+/* Its files say what of git may be written to, and are read when the next one starts. */
+TEST_LIMIT(a_worktree_that_a_command_broke_holds_nobody_up, 30)
+{
+    need_program("git");
+    outside("git init -q app && cd app && " GIT
+            "commit -q --allow-empty -m first && git worktree add "
+            "-q ../tree");
+    CHECK_EQ_INT(0, chdir("tree"));
+    work("own=$(git rev-parse --git-dir); rm $own/gitdir; mkfifo $own/gitdir; echo broken",
+         "broken\n");
+    work("echo x > new; ! touch ../app/.git/new 2>&1; echo so", "so\n");
+}
+
 TEST_LIMIT(git_hooks_stay_as_they_are, 30)
 {
     need_program("git");

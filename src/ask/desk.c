@@ -284,6 +284,11 @@ int open_question_fd(const struct open_question *o)
     return o->epoll;
 }
 
+int open_question_bell(const struct open_question *o)
+{
+    return o->bell;
+}
+
 bool desk_has_answer(struct desk *d, const struct open_question *o, struct desk_answer *ret_answer)
 {
     HOLD(&d->lock);
@@ -440,6 +445,18 @@ bool desk_is_attended(struct desk *d)
 {
     HOLD(&d->lock);
     return d->attended;
+}
+
+int desk_watch(struct desk *d, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return fd >= 0 && epoll_ctl(d->door.epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+void desk_unwatch(struct desk *d, int fd)
+{
+    if (fd >= 0)
+        epoll_ctl(d->door.epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 void desk_step(struct desk *d)

@@ -68,8 +68,9 @@ const struct question *open_question_of(const struct open_question *o);
 void desk_close(struct desk *d, struct open_question *o);
 void desk_leave_ahead(struct desk *d, struct open_question *o);
 
-/* Readable when it was answered, or when the desk is to be stepped. */
+/* Readable when it was answered, or when the desk is to be stepped; and when it was answered. */
 int open_question_fd(const struct open_question *o);
+int open_question_bell(const struct open_question *o);
 bool desk_has_answer(struct desk *d, const struct open_question *o, struct desk_answer *ret_answer);
 
 /* Answers one by its number, or by its id. NACRE_ENOTFOUND if it is not open. */
@@ -91,5 +92,8 @@ void desk_end(struct desk *d);
 /* Readable when somebody wants to see the questions or to answer one; and that is done. */
 int desk_fd(struct desk *d, nacre_error *err);
 void desk_step(struct desk *d);
+/* Has desk_fd() be readable for another descriptor, too; below 0 = none. 0 or -errno. */
+int desk_watch(struct desk *d, int fd);
+void desk_unwatch(struct desk *d, int fd);
 /* Whether somebody has it: then a question that nobody waits for can be answered, too. */
 bool desk_is_attended(struct desk *d);

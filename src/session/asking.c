@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "session/always.h"
+#include "session/deferred.h"
 #include "session/session.h"
 #include "text/legible.h"
 
@@ -309,9 +310,11 @@ int nacre_asking_fd(nacre_session *session, nacre_error *reterr)
 int nacre_asking_step(nacre_session *session, nacre_error *reterr)
 {
     int r = session_check(session, reterr);
-    if (r == 0)
-        desk_step(session->desk);
-    return r;
+    if (r < 0)
+        return r;
+    desk_step(session->desk);
+    deferred_step(session);
+    return 0;
 }
 
 static int home_of_session(nacre_session *s, const char **ret_home, nacre_error *err)

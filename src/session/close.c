@@ -7,6 +7,7 @@
 #include "catalog/catalog.h"
 #include "home/mirror.h"
 #include "session/asking.h"
+#include "session/deferred.h"
 #include "session/session.h"
 
 struct session_closing {
@@ -70,9 +71,12 @@ static void sign_in(nacre_session *s)
 /* Nothing starts any more, and nothing is half started. */
 static void stop_starting(nacre_session *s)
 {
-    HOLD(&s->lock);
+    pthread_mutex_lock(&s->lock);
     s->closing = true;
+    pthread_mutex_unlock(&s->lock);
     desk_end(s->desk);
+    deferred_end(s);
+    HOLD(&s->lock);
     while (s->starting > 0)
         pthread_cond_wait(&s->changed, &s->lock);
 }

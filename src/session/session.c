@@ -18,6 +18,7 @@
 #include "run/log.h"
 #include "session/always.h"
 #include "session/defaults.h"
+#include "session/deferred.h"
 #include "session/sandbox.h"
 #include "sys/host.h"
 #include "sys/proc.h"
@@ -186,6 +187,7 @@ void session_free(nacre_session *s, bool forked)
     registry_free(s->registry);
     nacre_settings_free(s->settings);
     always_end(s);
+    deferred_free(s);
     desk_free(s->desk, forked);
     close_fd(&s->bell_fd);
     close_fd(&s->due_fd);
@@ -206,7 +208,7 @@ static int session_init(nacre_session *s, const nacre_options *options, nacre_er
     s->single = options->single;
     s->ask = options->ask;
     s->ask_userdata = options->ask_userdata;
-    s->bell_fd = s->due_fd = s->tick_fd = -EBADF;
+    s->bell_fd = s->due_fd = s->tick_fd = s->deferred_timer = -EBADF;
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->catalog_lock, NULL);
     pthread_cond_init(&s->changed, NULL);

@@ -13,6 +13,7 @@
  *   completion.c   offers
  *   view.c         what a reader is shown and told, and the cursors
  *   retention.c    what is removed, and when
+ *   deferred.c     starts that go on when a person has answered
  *   policy.c       what the rules say; asking.c a person is asked; always.c what they allow for
  * ever registry.c     the session's shells in memory; audit.c its log
  */
@@ -34,8 +35,10 @@
 #include "session/registry.h"
 #include "sys/host.h"
 
+struct deferred;
 struct desk;
 struct pending_look;
+struct question;
 struct session_rules;
 
 struct nacre_session {
@@ -68,6 +71,9 @@ struct nacre_session {
     size_t starting;
     bool naming; /* a named start is under way: one at a time */
     bool closing;
+    struct deferred *deferred; /* starts that wait for a person alone */
+    bool deferring;            /* somebody goes on with them */
+    int deferred_timer;
     bool started; /* it has started something */
     bool claimed; /* what earlier sessions left was looked for */
     int64_t swept_ms;
@@ -109,6 +115,11 @@ int session_start(nacre_session *s, const nacre_command *command, nacre_op **ret
 
 /* Whether a start waits for a person. To end it then is to withdraw the question. */
 bool session_start_asks(const nacre_op *op);
+/* What is asked, NULL = nothing is; and a descriptor that is readable once it was answered. */
+const struct question *session_start_question(const nacre_op *op);
+int session_start_bell(const nacre_op *op);
+/* Nobody waits for it: it has what it borrowed, and starts in the background. 0 or -errno. */
+int session_start_detach(nacre_op *op);
 
 /* The results are those of the backend's verbs. Of a kill it is there from the beginning: once
  * was_alive is set, it goes on without being stepped. */

@@ -81,7 +81,8 @@ struct session_start_op {
     struct naming *naming; /* NULL = it has no name */
     struct permissions wanted;
     struct admission admission;
-    bool reserved; /* a place */
+    struct arena kept; /* what it borrowed, once nobody waits for it */
+    bool reserved;     /* a place */
     bool over;
     nacre_op *inner;
     struct session_started result;
@@ -266,6 +267,58 @@ bool session_start_asks(const nacre_op *op)
     return o->stage == START_ADMITTED && o->admission.asking && !o->admission.answered;
 }
 
+const struct question *session_start_question(const nacre_op *op)
+{
+    const struct session_start_op *o = (const struct session_start_op *)op;
+    return session_start_asks(op) ? open_question_of(o->admission.asking) : NULL;
+}
+
+int session_start_bell(const nacre_op *op)
+{
+    const struct session_start_op *o = (const struct session_start_op *)op;
+    return open_question_bell(o->admission.asking);
+}
+
+/* NULL stays NULL. False if out of memory. */
+static bool keep_words(struct arena *arena, const char **text)
+{
+    return !*text || (*text = arena_copy(arena, *text, strlen(*text)));
+}
+
+static bool keep_lists(struct arena *arena, const char *const **list)
+{
+    size_t count = 0;
+    while (*list && (*list)[count])
+        count++;
+    const char **copy = *list ? arena_take(arena, (count + 1) * sizeof *copy) : NULL;
+    for (size_t i = 0; copy && i < count; i++)
+        if (!(copy[i] = arena_copy(arena, (*list)[i], strlen((*list)[i]))))
+            return false;
+    bool kept = copy || !*list;
+    *list = copy;
+    return kept;
+}
+
+int session_start_detach(nacre_op *op)
+{
+    struct session_start_op *o = (struct session_start_op *)op;
+    nacre_command c = o->command;
+    const char **texts[] = {&c.text,        &c.shell,   &c.cwd,          &c.name,
+                            &c.description, &c.sandbox, &c.justification};
+    if (c.input == NACRE_STDIN_FD)
+        return -EINVAL;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        if (!keep_words(&o->kept, texts[i]))
+            return -ENOMEM;
+    if (!keep_lists(&o->kept, &c.argv) || !keep_lists(&o->kept, &c.env))
+        return -ENOMEM;
+    if (c.input_data && !(c.input_data = arena_copy(&o->kept, c.input_data, c.input_size)))
+        return -ENOMEM;
+    c.background = 1;
+    o->command = c;
+    return 0;
+}
+
 static void withdraw_question(struct session_start_op *o)
 {
     nacre_error why = NACRE_ERROR_INIT;
@@ -284,6 +337,7 @@ static void end_session_start(nacre_op *op)
     if (!o->over)
         finish_start(o, false);
     permissions_done(&o->wanted);
+    arena_done(&o->kept);
     free(o);
 }
 

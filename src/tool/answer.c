@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "session/deferred.h"
 #include "session/session.h"
 #include "text/legible.h"
 #include "view/limit_words.h"
@@ -30,6 +31,7 @@ void answer_init(struct answer *a, nacre_session *session, size_t budget)
 
 void answer_done(struct answer *a)
 {
+    deferred_told(a->session, a, false);
     nacre_offer_retract(a->offer, NULL);
     json_decref(a->runs);
     free(a->shown);
@@ -162,6 +164,8 @@ int answer_news(struct answer *a, const nacre_record *record, size_t room, nacre
 
 void answer_take_completions(struct answer *a)
 {
+    deferred_step(a->session);
+    (void)deferred_tell(a->session, a, &a->completions);
     int64_t count = nacre_offer_take(a->session, 0, &a->offer, NULL);
     if (count <= 0)
         return;
@@ -290,6 +294,7 @@ json_t *answer_result(struct answer *a, bool structured)
 /* The offer first: an end that was also shown is told with it. */
 void answer_delivered(struct answer *a)
 {
+    deferred_told(a->session, a, true);
     nacre_offer_acknowledge(a->offer, NULL);
     a->offer = NULL;
     for (size_t i = 0; i < a->shown_count; i++) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "screen/terminal.h"
+#include "session/deferred.h"
 #include "session/session.h"
 #include "tool/feeding.h"
 #include "tool/missed.h"
@@ -46,11 +47,12 @@ struct bash {
     char *cwd;
     const char **wishes[WISH_LISTS]; /* lists of what it needs beyond its sandbox */
     enum { FOREGROUND, BACKGROUND, YIELDED } mode;
-    enum { STARTING, WAITING, YIELDING, CANCELLING } stage;
-    nacre_op *op; /* of every stage but WAITING */
-    bool joined;  /* one of that name runs already */
-    bool clamped; /* the timeout that was asked for was too long, */
-    bool cut;     /* and so was the yield */
+    enum { STARTING, WAITING, YIELDING, CANCELLING, DEFERRED } stage;
+    nacre_op *op;      /* of every stage but WAITING and DEFERRED */
+    nacre_id question; /* of the latter */
+    bool joined;       /* one of that name runs already */
+    bool clamped;      /* the timeout that was asked for was too long, */
+    bool cut;          /* and so was the yield */
     int64_t timeout_ms, yield_ms;
     bool timeout_given;
     int64_t deadline_ns;
@@ -375,6 +377,11 @@ static int wait_for_person(nacre_call *c, nacre_error *err)
     c->wake_ns = MIN(c->wake_ns, most);
     if (clock_left_ms(most) > 0)
         return TOOL_WAIT;
+    if (deferred_take(c->session, b->op, &b->question, NULL) == 0) {
+        b->op = NULL;
+        b->stage = DEFERRED;
+        return TOOL_DONE;
+    }
     op_end(&b->op);
     return err_set(err, NACRE_EPERM,
                    "nothing was started: the user was asked, and has not answered within %lld s; "
@@ -529,10 +536,23 @@ static int answer_shell(nacre_call *c, struct answer *a, const nacre_record *rec
     return r;
 }
 
+static int answer_deferred(const struct bash *b, struct answer *a, nacre_error *err)
+{
+    const char *id = nacre_id_short(&b->question).s;
+    return answer_line(a, err,
+                       "Not started yet: the user is asked (question %s) and has not answered so "
+                       "far. It starts in the background when they say yes, which is told in front "
+                       "of a later answer; bash_output(id: \"%s\") says how it stands, "
+                       "kill_shell(id: \"%s\") withdraws it.",
+                       id, id, id);
+}
+
 static int bash_answer(nacre_call *c, struct answer *a, nacre_error *err)
 {
     const struct bash *b = c->state;
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    if (b->stage == DEFERRED)
+        return answer_deferred(b, a, err);
     note_clamp(b, a);
     if (b->mode == FOREGROUND)
         return answer_summary(c, a, err);
@@ -547,7 +567,7 @@ static int bash_answer(nacre_call *c, struct answer *a, nacre_error *err)
 static const nacre_id *bash_subjects(const nacre_call *c, size_t *ret_count)
 {
     const struct bash *b = c->state;
-    *ret_count = b->stage == STARTING ? 0 : 1;
+    *ret_count = b->stage == STARTING || b->stage == DEFERRED ? 0 : 1;
     return &b->id;
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "screen/render.h"
+#include "session/deferred.h"
 #include "session/session.h"
 #include "text/brief.h"
 #include "text/frame.h"
@@ -126,6 +127,9 @@ void call_set_budget(nacre_call *c, int64_t tokens)
 int call_find(const nacre_call *c, const char *id, nacre_id *ret_id, nacre_error *err)
 {
     int r = nacre_find(c->session, id, ret_id, err);
+    int asked = r == NACRE_ENOTFOUND ? deferred_find(c->session, id, ret_id, err) : r;
+    if (asked != NACRE_ENOTFOUND && asked != r)
+        return asked;
     if (r == NACRE_ENOTFOUND || r == NACRE_EINVAL)
         err_set(err, r, "no shell has the id or name \"%.40s\"; list_shells shows those there are",
                 id);

@@ -3,6 +3,7 @@
 
 #include "backend/op.h"
 #include "base/err.h"
+#include "session/deferred.h"
 #include "session/session.h"
 #include "tool/tool.h"
 #include "view/ending_words.h"
@@ -16,6 +17,7 @@ struct kill_args {
 struct kill {
     nacre_id id;
     nacre_op *op;
+    bool withdrawn; /* it was a question that nobody has answered */
 };
 
 #define GRACE_MAX (INT64_C(60) * 1000)
@@ -45,6 +47,9 @@ static int kill_begin(nacre_call *c, nacre_error *err)
         return err_set(err, NACRE_EINVAL,
                        "signal must be the name of a signal, such as \"SIGINT\"; it is \"%.40s\"",
                        a->signal);
+    k->withdrawn = deferred_withdraw(c->session, a->id);
+    if (k->withdrawn)
+        return TOOL_DONE;
     int r = call_find(c, a->id, &k->id, err);
     if (r == 0)
         r = session_kill(c->session, &k->id, &options, &k->op, err);
@@ -80,6 +85,8 @@ static int kill_answer(nacre_call *c, struct answer *a, nacre_error *err)
     const struct kill *k = c->state;
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
     char status[64];
+    if (k->withdrawn)
+        return answer_line(a, err, "the question was withdrawn; nothing was started");
     int r = call_record(c, &k->id, &record, err);
     if (r < 0)
         return r;

@@ -9,7 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from mcp_client import MODERN, NACRE, PREFIX, holds, lacks, main, text_of  # noqa: E402
+from mcp_client import MODERN, NACRE, PREFIX, holds, lacks, main, text_of, until  # noqa: E402
 
 RULES = json.dumps([{"ask": ["mkdir"], "because": "new places are for people"},
                     {"deny": ["touch"]}])
@@ -104,20 +104,57 @@ def an_answer_counts_once(serve):
     holds(text_of(s.answer(call)["result"]), 'change "ask" in it to "allow"')
 
 
-def who_does_not_answer_is_waited_for_a_while(serve):
+def a_call_is_answered_before_the_person_is(serve):
     s = begin(serve, NACRE_WAIT="1s")
-    result = s.call("bash", command="mkdir slow")
+
+    def waits(command, **arguments):
+        result = s.call("bash", command=command, env={"V": "w x"}, **arguments)
+        assert not result["isError"], result
+        holds(text_of(result), "Not started yet: the user is asked (question ")
+        return text_of(result).split("(question ")[1].split(")")[0]
+
+    slow = waits("mkdir slow; echo $V; cat; pwd", stdin="given", cwd="/tmp", name="late",
+                 timeout=50)
+    result = s.call("bash_output", id=slow)
     assert result["isError"]
-    holds(text_of(result), "has not answered within 1 s")
-    answer(s, asked_in(s), decision="once")
+    holds(text_of(result), f"the user has not answered question {slow} yet")
+    assert not made(serve, "slow") and not os.path.exists("/tmp/slow")
+    answer(s, asked_in(s), decision="no")
+    holds(s.text("list_shells"), f"[Question {slow}: nothing was started: the user was asked, and "
+          "said no: mkdir slow; echo $V; cat; pwd]")
+    lacks(s.text("list_shells"), "Question")
+    holds(text_of(s.call("bash_output", id=slow)), "said no")
+    slow = waits("mkdir slow; echo $V; cat; pwd", stdin="given", cwd=serve.place, name="late")
+    answer(s, asked_in(s, 2), decision="once")
+    until(lambda: made(serve, "slow"), "it starts when the person has answered")
+    until(lambda: "w x\ngiven" in s.text("bash_output", id=slow), "its question leads to it")
+    holds(s.text("bash_output", id="late"), "exited")
+    # Who answers elsewhere is heard as well; and what was told once is not told again.
+    other = waits("mkdir other")
+    subprocess.run([os.path.abspath(NACRE), "allow", other], env=s.surroundings, check=True,
+                   stdout=subprocess.DEVNULL)
+    until(lambda: made(serve, "other"), "it starts")
+    told = s.text("bash", command="true")
+    holds(told, f"[Question {other}: the user said yes; background shell ")
+    lacks(s.text("bash", command="true"), "Question")
+    # Withdrawn, an answer does nothing.
+    gone = waits("mkdir gone")
+    form = asked_in(s, 4)
+    holds(s.text("kill_shell", id=gone), "the question was withdrawn")
+    answer(s, form, decision="once")
     s.ask("ping")
-    call = s.begin("bash", command="mkdir slow", background=True)
-    form = asked_in(s, 2)
+    holds(text_of(s.call("bash_output", id=gone)), "was withdrawn")
+    # Cancelled while it waits: likewise.
+    call = s.begin("bash", command="mkdir gone", background=True)
+    form = asked_in(s, 5)
     s.notify("notifications/cancelled", {"requestId": call})
     s.ask("ping")
     answer(s, form, decision="once")
     s.ask("ping")
-    assert not s.answers(call) and not made(serve, "slow")
+    assert not s.answers(call) and not made(serve, "gone")
+    # A client that leaves: nobody is left to want it.
+    waits("mkdir gone")
+    assert s.close() == 0 and not made(serve, "gone")
 
 
 def a_client_that_leaves_allows_nothing(serve):
@@ -283,7 +320,7 @@ def what_is_denied_is_not_asked(serve):
 
 CASES = [
     a_yes_starts_it_and_a_no_does_not, others_go_on_while_a_person_thinks, an_answer_counts_once,
-    who_does_not_answer_is_waited_for_a_while, a_client_that_leaves_allows_nothing,
+    a_call_is_answered_before_the_person_is, a_client_that_leaves_allows_nothing,
     who_cannot_be_asked_is_told_what_to_do, what_is_denied_is_not_asked,
     a_modern_call_comes_again_with_the_answer, a_state_counts_once_for_what_it_was_given_for,
     who_is_asked_by_a_form_can_answer_elsewhere,

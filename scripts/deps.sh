@@ -34,6 +34,12 @@ list_packages() {
 	test python3 a program that asks, and one that serves
 	test nodejs runs npm
 	test npm installs the clients of others that the MCP server is tested with
+	test gdb a debugger that asks
+	test less a pager that is used
+	test openssh-client programs that ask for a passphrase
+	test sudo a program that asks for a password, and may not be looked at
+	test vim an editor that is used
+	test whiptail a program that asks with a menu
 	test procps pkill and ps, run as agents run them
 	test sqlite3 a stranger that holds the catalog
 	test tmux a real terminal, for what is drawn on one and to compare the rendering with

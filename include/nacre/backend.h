@@ -19,6 +19,7 @@
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/reader.h>
+#include <nacre/reads.h>
 #include <nacre/record.h>
 #include <nacre/version.h>
 #include <nacre/watch.h>
@@ -128,6 +129,12 @@ typedef struct nacre_backend_ops {
     /* See nacre_resize(). No result. Optional: then its commands get no terminals. */
     int (*resize)(void *self, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
                   nacre_error *reterr);
+
+    /* Who reads the input of a shell: done once it is one of a set and was for held_ms, or, of an
+     * empty set, when it is known. The result is a nacre_reading. See nacre_wait_reading().
+     * Optional. */
+    int (*reads)(void *self, const nacre_id *id, unsigned set, int64_t held_ms, nacre_op **ret_op,
+                 nacre_error *reterr);
 } nacre_backend_ops;
 
 typedef struct nacre_backend {

@@ -12,6 +12,7 @@
 #include <nacre/id.h>
 #include <nacre/policy.h>
 #include <nacre/reader.h>
+#include <nacre/reads.h>
 #include <nacre/recall.h>
 #include <nacre/record.h>
 #include <nacre/registry.h>

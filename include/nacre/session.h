@@ -29,6 +29,7 @@
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/reader.h>
+#include <nacre/reads.h>
 #include <nacre/record.h>
 #include <nacre/settings.h>
 #include <nacre/version.h>

@@ -14,6 +14,7 @@
 #include "run/stream.h"
 #include "sys/fd.h"
 #include "sys/members.h"
+#include "sys/ports.h"
 #include "sys/proc.h"
 
 static void fill_bounds(const struct spec_head *head, nacre_record *record)
@@ -177,7 +178,7 @@ static void fill_leftover(const struct run_state *state, nacre_record *record)
         if (proc_cmdline(refs[i].pid, process->command, sizeof process->command) < 0)
             continue;
         name_subshell(process);
-        proc_listen_ports(refs[i].pid, process->ports, NACRE_PORTS_MAX);
+        ports_of(refs[i].pid, process->ports, NACRE_PORTS_MAX);
         record->leftover_count++;
     }
 }

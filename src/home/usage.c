@@ -4,6 +4,7 @@
 #include "home/home.h"
 #include "home/sweep.h"
 #include "sys/cgroup.h"
+#include "sys/ports.h"
 #include "sys/proc.h"
 
 #define TREE_MAX 4096
@@ -31,7 +32,7 @@ static void add_process(const struct proc_ref *ref, nacre_usage *usage)
     usage->processes++;
     usage->cpu_ms += (int64_t)(stat.cpu_ms + stat.waited_ms);
     usage->memory_bytes += stat.memory_bytes;
-    size_t count = proc_listen_ports(ref->pid, ports, ARRAY_SIZE(ports));
+    size_t count = ports_of(ref->pid, ports, ARRAY_SIZE(ports));
     for (size_t i = 0; i < count; i++)
         add_port(usage, ports[i]);
 }

@@ -29,6 +29,7 @@
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "sys/fd.h"
+#include "sys/sock_diag.h"
 #include "sys/syscalls.h"
 
 #define UNDER_WAY      1 /* the answer comes later */
@@ -238,7 +239,7 @@ static int judge_socket(const struct keeper *k, const struct socket_name *name)
         return is_apart || listeners_is_held_inside(k->fd[FD_FENCE_IPC], socket) ? 0 : -EACCES;
     if (r != -ENOENT || !is_apart)
         return r == -ENOENT ? -ECONNREFUSED : -EACCES;
-    cleanup_close int outside = listeners_open();
+    cleanup_close int outside = sock_diag_open();
     return listeners_find(outside, name, &socket) == -ENOENT ? -ECONNREFUSED : -EACCES;
 }
 

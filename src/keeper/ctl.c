@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "run/inside.h"
@@ -27,6 +28,7 @@ static void drop_conn(struct keeper *k, struct conn *c)
     c->behind = false;
     c->kill_waits = false;
     c->input_waits = false;
+    c->look_waits = false;
     if (k->pacer == c)
         drain_seen(k, UINT64_MAX);
     person_end(k, c);
@@ -228,6 +230,7 @@ static void on_input(struct keeper *k, struct conn *c, const union ctl_message *
     c->input_waits = true;
     c->input_done = 0;
     c->turn = k->turns++;
+    reads_forget(k);
     if (!person_may_type(k, c)) {
         input_done(k, c, EPERM);
         return;
@@ -308,6 +311,23 @@ static void on_attach(struct keeper *k, struct conn *c, const union ctl_message 
         send_to(k, c, &done, sizeof done);
 }
 
+static void on_look(struct keeper *k, struct conn *c, const union ctl_message *m)
+{
+    c->look_waits = true;
+    c->look_for = m->look.wanted;
+    c->look_held = (int64_t)m->look.held_ms * NS_PER_MS;
+    c->looks = 0;
+    reads_begin(k);
+}
+
+void ctl_tell_reads(struct keeper *k, struct conn *c, const struct wire_looked *looked)
+{
+    struct wire_looked answer = *looked;
+    answer.head = head_of(WIRE_LOOKED);
+    c->look_waits = false;
+    send_to(k, c, &answer, sizeof answer);
+}
+
 static void on_denied(struct keeper *k, struct conn *c UNUSED, const union ctl_message *m)
 {
     denied_note(k, &m->denied.denial);
@@ -331,6 +351,7 @@ static const struct ctl_request {
     [WIRE_SIGNAL] = {on_signal, sizeof(struct wire_signal)},
     [WIRE_RESIZE] = {on_resize, sizeof(struct wire_resize)},
     [WIRE_ATTACH] = {on_attach, sizeof(struct wire_attach)},
+    [WIRE_LOOK] = {on_look, sizeof(struct wire_look)},
     [WIRE_DENIED] = {on_denied, sizeof(struct wire_denied)},
 };
 

@@ -59,6 +59,8 @@ static void publish_output(struct keeper *k)
 {
     if (k->log.ring)
         flood_step_aside(k, true);
+    if (k->at[AT_READS] != NEVER)
+        reads_hear(k);
     if (clock_mono_ns() - k->published >= PUBLISH_NS)
         publish(k);
     else if (k->at[AT_PUBLISH] == NEVER)

@@ -20,6 +20,7 @@
 #include "sys/landlock.h"
 #include "sys/privilege.h"
 #include "sys/sock.h"
+#include "sys/sock_diag.h"
 #include "sys/syscalls.h"
 
 #define ENTER_MS 5000 /* a machine that is this busy may try again */
@@ -114,7 +115,7 @@ static int enter_step(const struct keeper *k, struct standin *s, struct entered 
     if (r < 0)
         return r;
     word->step = FENCE_STEP_FILTER;
-    ret_fds[ENTERED_LISTENERS] = listeners_open();
+    ret_fds[ENTERED_LISTENERS] = sock_diag_open();
     if (ret_fds[ENTERED_LISTENERS] < 0)
         return ret_fds[ENTERED_LISTENERS];
     ret_fds[ENTERED_CONNECTS] = filter_enter();

@@ -17,6 +17,7 @@
  *   tree.c       who belongs to the tree, and when nobody does any more
  *   hunt.c       signals to all of it; reap.c who has ended
  *   tty.c        a terminal in place of pipes, and who leads its session
+ *   reads.c      who reads the command's input, for who asks
  *   drain.c      the streams; flood.c has the manners of one who drains very much
  *   restore.c    puts the run directory back, whatever was done to it
  *   bound.c      in the stand-in: its limits; excess.c looks who uses more, and says what they did
@@ -41,6 +42,7 @@
 #include "run/state.h"
 #include "run/wire.h"
 #include "screen/terminal.h"
+#include "sys/asleep.h"
 #include "sys/controller.h"
 #include "sys/host.h"
 #include "sys/proc.h"
@@ -119,6 +121,7 @@ enum keeper_timer {
     AT_PUBLISH, /* readers learn then of output that they do not know of yet */
     AT_OWNER,   /* the next look at it */
     AT_LIMITS,  /* the next look at what a bounded run uses */
+    AT_READS,   /* the next look who reads, while somebody waits for that */
     AT_QUIET,   /* what nobody waits for is done then */
     AT_COUNT
 };
@@ -192,6 +195,10 @@ struct conn {
     uint32_t input_done; /* bytes of it taken */
     uint64_t turn;       /* the order in which input came */
     struct person person;
+    bool look_waits;   /* wants to hear who reads, once it is */
+    uint32_t look_for; /* so: bits of enum wire_reads; 0 = however it is */
+    int looks;         /* taken since it asked */
+    int64_t look_held; /* and for that long, ns */
 };
 
 /* A call inside the fence that waits for a connection to be made. */
@@ -243,9 +250,10 @@ struct standin {
 
 /* What it leaves for the keeper, on a page that is shared even where memory is copied. */
 struct standin_page {
-    bool outside;          /* it is not in its cgroup */
-    pid_t leader, command; /* of a terminal, which the stand-in has made in its place; or 0 */
-    enum wire_stage stage; /* STAGE_NONE = nothing failed */
+    bool outside;              /* it is not in its cgroup */
+    pid_t leader, command;     /* of a terminal, which the stand-in has made in its place; or 0 */
+    struct foreign_file input; /* the terminal, as its programs have it open */
+    enum wire_stage stage;     /* STAGE_NONE = nothing failed */
     int error;
     struct spec_head spec;
     struct run_state st; /* of a run from when it is about to be the command */
@@ -266,6 +274,7 @@ union ctl_message {
     struct wire_resize resize;
     struct wire_attach attach;
     struct wire_denied denied;
+    struct wire_look look;
 };
 
 #define HEARD_MAX 32 /* bytes of the longest message that is listened for */
@@ -308,6 +317,15 @@ struct keeper_session {
     struct preload preload;
     struct fence fence; /* head NULL = there is none */
     uint32_t copies;    /* see struct wire_ready */
+};
+
+/* Who was seen to read, as long as somebody wants to know; see reads.c. */
+struct reads_watch {
+    struct wire_looked seen; /* at the last look */
+    int64_t looked;          /* when that was; 0 = never */
+    int64_t since;           /* and since when looks agree */
+    int64_t heard;           /* the last output that came meanwhile */
+    int64_t pause;
 };
 
 /* How the run directory was when it was last seen to be whole. */
@@ -355,7 +373,9 @@ struct keeper {
     int64_t published;
     int64_t revive_pause; /* until a terminal that is hung up is looked at again */
     void (*hear_after)(void *userdata, nacre_stream stream, const char *data, size_t size);
-    int64_t rested; /* when a flood was last left to itself for a moment */
+    int64_t rested;            /* when a flood was last left to itself for a moment */
+    struct foreign_file input; /* of a terminal, as its programs have it open */
+    struct reads_watch reads;
 
     uint32_t denied_count;
     struct conn conns[CONN_MAX];
@@ -386,9 +406,7 @@ struct socket_name {
     size_t size; /* of that; 0 = it is a file */
 };
 
-/* listeners.c: a socket to ask who listens in the network of who makes it. */
-int listeners_open(void);
-/* The name of the file that fd stands for, which process pid sees. */
+/* listeners.c: the name of the file that fd stands for, which process pid sees. */
 int listeners_name(int fd, pid_t pid, struct socket_name *ret_name);
 /* The number of the socket that listens there: 0, or -ENOENT if none does. */
 int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socket);
@@ -436,6 +454,13 @@ void appeared_look(struct keeper *k);
 /* denied.c: what was refused; program and pid may be filled in by denied_name(). */
 void denied_note(struct keeper *k, const struct denial *denial);
 void denied_name(struct denial *d, pid_t pid);
+
+/* reads.c: somebody has asked; output has come; something was typed. */
+void reads_begin(struct keeper *k);
+void reads_hear(struct keeper *k);
+void reads_forget(struct keeper *k);
+/* Looks, and tells whoever waits for what is seen. */
+void reads_look(struct keeper *k);
 
 /* plan.c: finds out where the preload lies, once. */
 void plan_note_preload(struct keeper *k);
@@ -566,7 +591,9 @@ void owner_look(struct keeper *k);
 /* From now on its end is not ours. */
 void outlive_owner(struct keeper *k);
 
-/* ctl.c: a connection is placed, to be spoken to, and then listened to. */
+/* ctl.c: who reads, to one who waits for it. */
+void ctl_tell_reads(struct keeper *k, struct conn *c, const struct wire_looked *looked);
+/* A connection is placed, to be spoken to, and then listened to. */
 struct conn *ctl_place(struct keeper *k, int fd, bool watching);
 void ctl_listen(struct keeper *k, const struct conn *c);
 void ctl_accept(struct keeper *k);

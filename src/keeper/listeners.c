@@ -6,9 +6,7 @@
  * Where that is the host's, a process inside has to hold what listens.
  */
 #include <fcntl.h>
-#include <linux/netlink.h>
 #include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -20,9 +18,7 @@
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "sys/fd.h"
-
-#define DIAG_ROOM 16384
-#define ANSWER_MS 1000
+#include "sys/sock_diag.h"
 
 /* Who holds a socket. */
 struct holder_search {
@@ -30,15 +26,6 @@ struct holder_search {
     int space;       /* the ipc namespace of the fence */
     int descriptors; /* of who is looked at */
 };
-
-int listeners_open(void)
-{
-    struct timeval moment = {.tv_sec = ANSWER_MS / 1000};
-    int fd = fd_lift_consume(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-    if (fd >= 0)
-        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment);
-    return fd;
-}
 
 /* -- Names ------------------------------------------------------------------------------------ */
 
@@ -115,41 +102,28 @@ static uint32_t socket_named(const struct nlmsghdr *message, const struct socket
     return 0;
 }
 
-static int ask_who_listens(int diag)
+/* Which socket has a name. */
+struct socket_search {
+    const struct socket_name *name;
+    uint32_t socket;
+};
+
+static int compare_name(const struct nlmsghdr *message, void *userdata)
 {
-    struct {
-        struct nlmsghdr head;
-        struct unix_diag_req body;
-    } question = {.head = {.nlmsg_len = sizeof question,
-                           .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                           .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-                  .body = {.sdiag_family = AF_UNIX,
-                           .udiag_states = 1u << TCP_LISTEN,
-                           .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS}};
-    return send(diag, &question, sizeof question, 0) < 0 ? -errno : 0;
+    struct socket_search *s = userdata;
+    s->socket = socket_named(message, s->name);
+    return s->socket != 0;
 }
 
-/* All of the answer is read, so that none is left for the next question. */
 int listeners_find(int diag, const struct socket_name *name, uint32_t *ret_socket)
 {
-    _Alignas(struct nlmsghdr) static char room[DIAG_ROOM];
-    int r = diag < 0 ? -EBADF : ask_who_listens(diag);
-    bool done = r < 0;
-    *ret_socket = 0;
-    while (!done) {
-        ssize_t n = RETRY(recv(diag, room, sizeof room, 0));
-        if (n <= 0)
-            return n < 0 ? -errno : -EPROTO;
-        const struct nlmsghdr *m = (const void *)room;
-        for (size_t left = (size_t)n; !done && NLMSG_OK(m, left); m = NLMSG_NEXT(m, left)) {
-            done = m->nlmsg_type == NLMSG_DONE || m->nlmsg_type == NLMSG_ERROR;
-            if (m->nlmsg_type == NLMSG_ERROR)
-                r = -EOPNOTSUPP;
-            if (!done && *ret_socket == 0)
-                *ret_socket = socket_named(m, name);
-        }
-    }
-    return r < 0 ? r : *ret_socket ? 0 : -ENOENT;
+    struct unix_diag_req question = {.sdiag_family = AF_UNIX,
+                                     .udiag_states = 1u << TCP_LISTEN,
+                                     .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_VFS};
+    struct socket_search search = {.name = name};
+    int r = sock_diag_ask(diag, &question, sizeof question, NLM_F_DUMP, compare_name, &search);
+    *ret_socket = search.socket;
+    return r < 0 ? r : r > 0 ? 0 : -ENOENT;
 }
 
 /* -- Who is inside ---------------------------------------------------------------------------- */

@@ -231,6 +231,7 @@ static const struct timer_row {
     [AT_PUBLISH]  = {publish},
     [AT_OWNER]    = {owner_look},
     [AT_LIMITS]   = {excess_look},
+    [AT_READS]    = {reads_look},
     [AT_QUIET]    = {quiet_over},
 };
 /* clang-format on */

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 
@@ -63,13 +64,15 @@ static int open_master(const struct spec_head *spec, int *ret_slave)
 static int lead(const struct keeper *k, const struct standin *s, int *ret_slave)
 {
     char word = 0;
+    struct stat st;
     if (setsid() < 0)
         return -errno;
     cleanup_close int master = open_master(&k->page->spec, ret_slave);
     if (master < 0)
         return master;
-    if (ioctl(*ret_slave, TIOCSCTTY, 0) < 0)
+    if (ioctl(*ret_slave, TIOCSCTTY, 0) < 0 || fstat(*ret_slave, &st) < 0)
         return -errno;
+    k->page->input = (struct foreign_file){.device = st.st_dev, .inode = st.st_ino};
     return sock_send(s->fd[FD_TTY_WORD], &word, sizeof word, &master, 1, 0);
 }
 
@@ -166,11 +169,37 @@ void tty_begin(struct keeper *k)
     close_fd(&k->fd[FD_IN]);
     k->fd[FD_OUT] = master;
     k->fd[FD_IN] = fd_dup(master);
+    k->input = k->page->input;
     k->revive_pause = REVIVE_NS;
     k->own_columns = k->st.columns;
     k->own_rows = k->st.rows;
     begin_terminal(k);
     loop_watch(k, FD_OUT);
+}
+
+struct others {
+    pid_t leader;
+    bool any;
+};
+
+/* Our leader cannot be traced, and may be hidden like the setuid programs of a user. */
+static int note_other(pid_t pid, void *userdata)
+{
+    struct others *others = userdata;
+    struct proc_stat stat;
+    if (pid != others->leader)
+        others->any =
+            others->any || proc_is_hidden(pid) || (proc_stat(pid, &stat) == 0 && stat.alive);
+    return 0;
+}
+
+static bool only_leader_is_listed(const struct keeper *k)
+{
+    struct proc_ref two[2];
+    struct others others = {.leader = k->leader};
+    if (proc_each_child(getpid(), note_other, &others) == 0)
+        return !others.any;
+    return proc_tree(getpid(), two, ARRAY_SIZE(two), NULL, NULL) == 1 && two[0].pid == k->leader;
 }
 
 bool tty_is_alone(const struct keeper *k)
@@ -180,11 +209,7 @@ bool tty_is_alone(const struct keeper *k)
     if (tree_is_group(k))
         return kill(-k->main, 0) < 0 && errno == ESRCH;
     /* A list of children that end meanwhile may lack some that do not. */
-    struct proc_ref two[2];
-    for (int i = 0; i < 2; i++)
-        if (proc_tree(getpid(), two, ARRAY_SIZE(two), NULL, NULL) != 1 || two[0].pid != k->leader)
-            return false;
-    return true;
+    return only_leader_is_listed(k) && only_leader_is_listed(k);
 }
 
 /* What was printed is read first: the end of the leader hangs up. */

@@ -310,6 +310,7 @@ static const nacre_backend_ops local_ops = {
     .input = local_input,
     .signal = local_signal,
     .resize = local_resize,
+    .reads = local_reads,
     .change = local_change,
     .look = local_look,
     .bell = local_bell,

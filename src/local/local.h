@@ -7,7 +7,7 @@
  *   fences.c       what commands run in, made once for a session
  *   ask.c          an exchange with a keeper
  *   kill.c         the end of a shell
- *   words.c        input, signals and changes
+ *   words.c        input, signals and changes; ask_reads.c who reads the input
  */
 #pragma once
 
@@ -48,6 +48,8 @@ int local_input(void *self, const nacre_id *id, const void *data, size_t size, i
 int local_signal(void *self, const nacre_id *id, int signal, nacre_op **ret_op, nacre_error *err);
 int local_resize(void *self, const nacre_id *id, int columns, int rows, nacre_op **ret_op,
                  nacre_error *err);
+int local_reads(void *self, const nacre_id *id, unsigned set, int64_t held_ms, nacre_op **ret_op,
+                nacre_error *err);
 int local_change(void *self, const nacre_id *id, int background, int keep, nacre_op **ret_op,
                  nacre_error *err);
 

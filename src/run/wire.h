@@ -43,6 +43,9 @@ enum wire_type {
     WIRE_RESIZE = 19, /* library: the terminal is to have this size. Answered by WIRE_INPUT_DONE */
     WIRE_ATTACH = 20, /* library: from now on, and until it ends, this connection is that of a
                          person. Answered by WIRE_INPUT_DONE */
+    WIRE_LOOK = 21,   /* library: who reads the command's input? Answered by WIRE_LOOKED once it is
+                         as wanted; a connection has one such question at a time */
+    WIRE_LOOKED = 22, /* keeper */
     WIRE_GATE_HELLO = 32, /* library, to a gate: the rules. fds: the listening socket, the session's
                              line, then those of enum wire_hello_fds that are marked present */
     WIRE_GATE_READY = 33, /* gate: it lets through from now on, or why not */
@@ -211,6 +214,35 @@ struct wire_attach {
     uint32_t pad;
 };
 
+/* Who reads. */
+enum wire_reads {
+    READS_NO = 0,            /* nobody was seen to */
+    READS_UNKNOWN = 1u << 0, /* somebody sleeps at the terminal who may not be looked at */
+    READS_LISTENS = 1u << 1, /* somebody waits for input, and for other things */
+    READS_LINE = 1u << 2, /* for a line, and for nothing else; or at a pipe, for whatever comes */
+    READS_KEYS = 1u << 3, /* for a key */
+    READS_PASSWORD = 1u << 4, /* for a line that is not shown */
+};
+
+struct wire_look {
+    struct wire_head head;
+    uint32_t wanted;  /* bits of enum wire_reads; 0 = answer however it is */
+    uint32_t held_ms; /* it has to be so for that long, and nothing printed meanwhile; to listen
+                         only, for a second */
+};
+
+struct wire_looked {
+    struct wire_head head;
+    uint32_t reads;    /* enum wire_reads */
+    int32_t pid;       /* of who does; 0 = not known */
+    uint64_t start;    /* and when that process began */
+    int64_t since_ms;  /* looks have agreed for that long */
+    uint32_t terminal; /* it has one; else a pipe */
+    uint32_t echo;     /* which shows what is typed, */
+    uint32_t lines;    /* and hands it over in lines */
+    char name[20];     /* of the process, NUL-terminated; of whatever bytes */
+};
+
 struct wire_denied {
     struct wire_head head;
     struct denial denial;
@@ -267,6 +299,8 @@ FORMAT_PIN(4, struct wire_change, 16);
 FORMAT_PIN(4, struct wire_signal, 16);
 FORMAT_PIN(4, struct wire_resize, 16);
 FORMAT_PIN(4, struct wire_attach, 24);
+FORMAT_PIN(4, struct wire_look, 16);
+FORMAT_PIN(4, struct wire_looked, 64);
 FORMAT_PIN(4, struct wire_denied, 464);
 FORMAT_PIN(4, struct wire_seen, 16);
 FORMAT_PIN(4, struct wire_input, 4112);

@@ -338,6 +338,27 @@ static void tree_by_children(struct refs *tree)
     }
 }
 
+struct child_visitor {
+    pid_t parent;
+    struct pid_visitor each;
+};
+
+static void visit_child(const char *pid, void *userdata)
+{
+    visit_pid(pid, &((struct child_visitor *)userdata)->each);
+}
+
+static int visit_children_of_task(const char *tid, void *userdata)
+{
+    const struct child_visitor *v = userdata;
+    char path[48];
+    snprintf(path, sizeof path, "task/%.12s/" CHILDREN, tid);
+    cleanup_close int fd = open_proc(v->parent, path, O_RDONLY);
+    if (fd >= 0)
+        each_piece(fd, ' ', visit_child, userdata);
+    return 0;
+}
+
 /* Where children are not listed: a tree of which some had their children looked for. */
 struct ancestry {
     struct refs *tree;
@@ -379,6 +400,24 @@ static void tree_by_parents(struct refs *tree)
 static bool kernel_lists_children(void)
 {
     return access("/proc/thread-self/" CHILDREN, R_OK) == 0;
+}
+
+int proc_each_child(pid_t pid, proc_each_fn *fn, void *userdata)
+{
+    struct child_visitor v = {.parent = pid, .each = {.fn = fn, .userdata = userdata}};
+    if (!kernel_lists_children())
+        return -ENOSYS;
+    cleanup_close int tasks = open_proc(pid, "task", O_RDONLY | O_DIRECTORY);
+    if (tasks < 0)
+        return tasks;
+    fd_walk(tasks, visit_children_of_task, &v);
+    return 0;
+}
+
+bool proc_is_hidden(pid_t pid)
+{
+    struct proc_stat stat;
+    return proc_stat(pid, &stat) < 0 && (kill(pid, 0) == 0 || errno == EPERM);
 }
 
 size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
@@ -528,96 +567,4 @@ int proc_is_marked(pid_t pid, const char *entry, uint64_t since, struct proc_ref
     if (ret_ref)
         *ret_ref = stat.ref;
     return proc_has_env(pid, entry);
-}
-
-/* The listening sockets of the namespace come in portions; each is compared with all descriptors
- * of the process. */
-struct ports {
-    int fds; /* the directory */
-    struct {
-        unsigned long inode;
-        uint16_t port;
-    } listening[256];
-    size_t listening_count;
-    uint16_t *found;
-    size_t count;
-    size_t max;
-};
-
-static void note_port(struct ports *ports, uint16_t port)
-{
-    for (size_t i = 0; i < ports->count; i++)
-        if (ports->found[i] == port)
-            return;
-    if (ports->count < ports->max)
-        ports->found[ports->count++] = port;
-}
-
-/* The inode of the socket that a descriptor is; 0 if it is none. */
-static unsigned long socket_inode(int fds, const char *name)
-{
-    char target[64];
-    ssize_t n = readlinkat(fds, name, target, sizeof target - 1);
-    if (n <= 0)
-        return 0;
-    target[n] = '\0';
-    return strncmp(target, "socket:[", 8) == 0 ? amount(target + 8) : 0;
-}
-
-static int is_socket(const char *name, void *userdata)
-{
-    return socket_inode(*(int *)userdata, name) != 0;
-}
-
-static int compare_descriptor(const char *name, void *userdata)
-{
-    struct ports *ports = userdata;
-    unsigned long inode = socket_inode(ports->fds, name);
-    for (size_t i = 0; i < ports->listening_count && inode != 0; i++)
-        if (ports->listening[i].inode == inode)
-            note_port(ports, ports->listening[i].port);
-    return 0;
-}
-
-static void compare_portion(struct ports *ports)
-{
-    if (ports->listening_count > 0)
-        fd_walk(ports->fds, compare_descriptor, ports);
-    ports->listening_count = 0;
-}
-
-/* A line of net/tcp or net/tcp6. */
-static void note_socket(const char *line, void *userdata)
-{
-    struct ports *ports = userdata;
-    unsigned port, state;
-    unsigned long inode;
-    if (sscanf(line, " %*d: %*[0-9A-F]:%x %*s %x %*s %*s %*s %*d %*d %lu", &port, &state, &inode) !=
-            3 ||
-        state != 10 || port == 0)
-        return;
-    size_t i = ports->listening_count++;
-    ports->listening[i].inode = inode;
-    ports->listening[i].port = (uint16_t)port;
-    if (ports->listening_count == ARRAY_SIZE(ports->listening))
-        compare_portion(ports);
-}
-
-/* Reading the tables walks all of the kernel's hash tables, which takes milliseconds; most
- * processes have no socket at all. */
-size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max)
-{
-    static const char *const files[] = {"net/tcp", "net/tcp6"};
-    cleanup_close int fds = open_proc(pid, "fd", O_RDONLY | O_DIRECTORY);
-    struct ports ports = {.fds = fds, .found = ret_ports, .max = max};
-    if (fds < 0 || fd_walk(fds, is_socket, &fds) <= 0)
-        return 0;
-    for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-        cleanup_close int table = open_proc(pid, files[i], O_RDONLY);
-        if (table < 0)
-            continue;
-        each_piece(table, '\n', note_socket, &ports);
-        compare_portion(&ports);
-    }
-    return ports.count;
 }

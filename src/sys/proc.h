@@ -68,6 +68,14 @@ int proc_each_later(pid_t pid, int most, proc_each_fn *fn, void *userdata);
  */
 int proc_each_born(proc_each_fn *fn, void *userdata);
 
+/* Calls fn for each child of a process, zombies and those included of which nothing else may be
+ * seen. What fn says is ignored. -ENOSYS if the kernel does not list children. */
+int proc_each_child(pid_t pid, proc_each_fn *fn, void *userdata);
+
+/* Whether there is such a process of which nothing may be seen: /proc hides it, since it belongs to
+ * another user, or may not be traced. */
+bool proc_is_hidden(pid_t pid);
+
 /* The living members of a process group, without zombies; returns how many were stored. */
 size_t proc_group(pid_t group, struct proc_ref *ret_refs, size_t max);
 
@@ -103,6 +111,3 @@ bool proc_is_nested(pid_t pid);
  * since (clock ticks), and no thread of the kernel's. 1, with its reference if that is not NULL; 0;
  * or -ENODATA: it cannot be told now. */
 int proc_is_marked(pid_t pid, const char *entry, uint64_t since, struct proc_ref *ret_ref);
-
-/* TCP ports the process listens on; returns how many were stored. */
-size_t proc_listen_ports(pid_t pid, uint16_t *ret_ports, size_t max);

@@ -118,6 +118,20 @@ int tty_resize(struct keeper *keeper, unsigned columns, unsigned rows)
     return columns == 80 ? 0 : -ENOTTY;
 }
 
+static int looks, forgotten;
+
+void reads_begin(struct keeper *keeper)
+{
+    (void)keeper;
+    looks++;
+}
+
+void reads_forget(struct keeper *keeper)
+{
+    (void)keeper;
+    forgotten++;
+}
+
 void tty_end_input(const struct keeper *keeper)
 {
     (void)keeper;
@@ -650,6 +664,34 @@ static void changes_are_heard(void **state)
     close(c.fd);
 }
 
+/* A question stays with the connection until it is answered; what is typed makes it stale. */
+static void who_reads_is_asked_and_told(void **state)
+{
+    (void)state;
+    struct client client = connect_client();
+    struct wire_look look = {.head = head_of(WIRE_LOOK), .wanted = READS_LINE, .held_ms = 250};
+    struct wire_looked looked = {.reads = READS_LINE, .pid = 31, .name = "cat"}, answer;
+    looks = forgotten = 0;
+    say(&client, &look, sizeof look);
+    assert_int_equal(looks, 1);
+    assert_true(client.conn->look_waits);
+    assert_int_equal(client.conn->look_for, READS_LINE);
+    assert_int_equal(client.conn->look_held, 250 * NS_PER_MS);
+    assert_int_equal(hear_type(&client), -EAGAIN);
+    struct wire_input input = {.head = head_of(WIRE_INPUT), .size = 1, .data = "x"};
+    say(&client, &input, offsetof(struct wire_input, data) + 1);
+    assert_int_equal(forgotten, 1);
+    assert_int_equal(hear_type(&client), WIRE_INPUT_DONE);
+    ctl_tell_reads(&k, client.conn, &looked);
+    assert_false(client.conn->look_waits);
+    assert_int_equal(hear(&client, &answer, sizeof answer), WIRE_LOOKED);
+    assert_int_equal(answer.pid, 31);
+    assert_string_equal(answer.name, "cat");
+    say(&client, &look, sizeof look - 1);
+    assert_true(client.conn->fd < 0);
+    close(client.fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,6 +713,7 @@ int main(void)
         TEST(only_the_pacer_sets_the_pace),
         TEST(a_command_cannot_keep_itself),
         TEST(changes_are_heard),
+        TEST(who_reads_is_asked_and_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

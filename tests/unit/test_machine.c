@@ -33,6 +33,7 @@ STUB(excess_begin)
 STUB(excess_note)
 STUB(tty_begin)
 STUB(tty_revive)
+STUB(reads_look)
 
 void publish(struct keeper *k)
 {

@@ -12,6 +12,7 @@
 
 #include "base/defs.h"
 #include "sys/fd.h"
+#include "sys/ports.h"
 #include "sys/proc.h"
 
 #define WORDS 64
@@ -645,24 +646,24 @@ static void listening_ports(void **state)
     /* Bound but not listening. */
     int c = listen_on(AF_INET, &bound);
     assert_int_equal(shutdown(c, SHUT_RD), 0);
-    size_t count = proc_listen_ports(getpid(), ports, ARRAY_SIZE(ports));
+    size_t count = ports_of(getpid(), ports, ARRAY_SIZE(ports));
     assert_int_equal(count, six >= 0 ? 3 : 2);
     assert_true(has_port(ports, count, first));
     assert_true(has_port(ports, count, second));
     assert_true(six < 0 || has_port(ports, count, sixth));
-    assert_int_equal(proc_listen_ports(getpid(), ports, 1), 1);
-    assert_int_equal(proc_listen_ports(getpid(), ports, 0), 0);
+    assert_int_equal(ports_of(getpid(), ports, 1), 1);
+    assert_int_equal(ports_of(getpid(), ports, 0), 0);
     pid_t pid = start(sleep_for_ever);
-    count = proc_listen_ports(pid, ports, ARRAY_SIZE(ports));
+    count = ports_of(pid, ports, ARRAY_SIZE(ports));
     assert_int_equal(count, six >= 0 ? 3 : 2);
     end(pid);
-    assert_int_equal(proc_listen_ports(pid, ports, ARRAY_SIZE(ports)), 0);
+    assert_int_equal(ports_of(pid, ports, ARRAY_SIZE(ports)), 0);
     close(a);
     close(b);
     close(c);
     close(copy);
     close_fd(&six);
-    assert_int_equal(proc_listen_ports(getpid(), ports, ARRAY_SIZE(ports)), 0);
+    assert_int_equal(ports_of(getpid(), ports, ARRAY_SIZE(ports)), 0);
 }
 
 #define LISTENERS 700
@@ -679,7 +680,7 @@ static void listen_on_many(void *data)
     bool six = access("/proc/net/tcp6", R_OK) == 0;
     for (int i = 0; i < LISTENERS; i++)
         EXPECT(listen_on(six && i % 2 ? AF_INET6 : AF_INET, &want[i]) >= 0);
-    size_t count = proc_listen_ports(getpid(), ports, ARRAY_SIZE(ports));
+    size_t count = ports_of(getpid(), ports, ARRAY_SIZE(ports));
     EXPECT(count == LISTENERS);
     for (int i = 0; i < LISTENERS; i++)
         EXPECT(has_port(ports, count, want[i]));

@@ -79,6 +79,13 @@ long keeper_clone(long number, long first, long second, birth_fn *fn, void *argu
 }
 #endif
 
+pid_t birth_sibling(char *stack, birth_fn *fn, void *argument)
+{
+    long flags = CLONE_PARENT | SHARED | SIGCHLD;
+    long top = SHARED ? (long)(stack + STANDIN_STACK) : 0;
+    return (pid_t)keeper_clone(SYS_clone, flags, top, fn, argument);
+}
+
 pid_t birth(int cgroup_fd, char *stack, birth_fn *fn, void *argument, bool *ret_outside)
 {
     struct clone_args args = {
@@ -96,3 +103,44 @@ pid_t birth(int cgroup_fd, char *stack, birth_fn *fn, void *argument, bool *ret_
     long top = SHARED ? (long)(stack + STANDIN_STACK) : 0;
     return (pid_t)keeper_clone(SYS_clone, SHARED | SIGCHLD, top, fn, argument);
 }
+
+#if SHARED && defined(__x86_64__)
+/*
+ * All but the page that this stands in is unmapped, the stack with it: so it is not C. It does not
+ * cross the end of a page, since it is shorter than what it is aligned to.
+ */
+#define END_OF_MEMORY 0x7ffffffff000
+_Noreturn void keeper_unmap_and_sleep(long page, long after, long end);
+__asm__(".pushsection .text\n"
+        ".balign 64\n"
+        ".type keeper_unmap_and_sleep, @function\n"
+        "keeper_unmap_and_sleep:\n"
+        "	mov %rsi, %r8\n"
+        "	mov %rdx, %r9\n"
+        "	mov %rdi, %rsi\n"
+        "	xor %edi, %edi\n"
+        "	mov $11, %eax\n" /* munmap */
+        "	syscall\n"
+        "	mov %r8, %rdi\n"
+        "	mov %r9, %rsi\n"
+        "	sub %r8, %rsi\n"
+        "	mov $11, %eax\n"
+        "	syscall\n"
+        "1:	mov $34, %eax\n" /* pause */
+        "	syscall\n"
+        "	jmp 1b\n"
+        ".size keeper_unmap_and_sleep, . - keeper_unmap_and_sleep\n"
+        ".popsection\n");
+
+_Noreturn void birth_sleep(void)
+{
+    long size = sysconf(_SC_PAGESIZE), page = (long)(uintptr_t)keeper_unmap_and_sleep & -size;
+    keeper_unmap_and_sleep(page, page + size, END_OF_MEMORY);
+}
+#else
+_Noreturn void birth_sleep(void)
+{
+    for (;;)
+        pause();
+}
+#endif

@@ -416,12 +416,17 @@ bool listeners_is_held_inside(int space, uint32_t socket);
 
 /* tty.c: makes the line on which the child hands over its terminal. 0 or -errno. */
 int tty_open_line(struct keeper *k);
-/* In the child: makes leader and command in its place. 0 in the command, 1 in what is not needed
- * any more, or -errno. */
-int tty_become(const struct keeper *k, const struct standin *s);
+/* In the child: makes leader and command in its place; go_on() is called in the command, with 0 or
+ * the error, and does not return. 0 = what called it is not needed any more, or -errno. */
+int tty_become(const struct keeper *k, const struct standin *s,
+               void (*go_on)(const struct keeper *k, int error));
 /* In the keeper: the command has begun. */
 void tty_begin(struct keeper *k);
-/* Whether nobody is left but the leader, which is ended then. */
+/* Whether it is certain that nobody is left but the leader: as good as if there were no child left,
+ * and nobody has to wait for the end of one more process. */
+bool tty_is_over(struct keeper *k);
+/* Where that cannot be told: whether there seems to be nobody else. Then the leader is ended, and
+ * what is left tells. */
 bool tty_is_alone(const struct keeper *k);
 void tty_end(struct keeper *k);
 void tty_hang_up(struct keeper *k);
@@ -491,6 +496,10 @@ void standin_forget(struct keeper *k);
  */
 typedef void birth_fn(void *argument); /* never returns */
 pid_t birth(int cgroup_fd, char *stack, birth_fn *fn, void *argument, bool *ret_outside);
+/* The same as a child of our parent, in the cgroup that we are in. */
+pid_t birth_sibling(char *stack, birth_fn *fn, void *argument);
+/* Gives back nearly all memory, and sleeps until it is killed. All signals are blocked. */
+_Noreturn void birth_sleep(void);
 
 /* handshake.c */
 int handshake_hello(struct keeper *k);

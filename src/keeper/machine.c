@@ -87,6 +87,8 @@ static void end_tree(struct keeper *k)
     ctl_tell_killers(k);
     /* The scheduler expects us to sleep now and has queued who hears this behind us. */
     sched_yield();
+    if (k->leader > 0)
+        tty_end(k);
     setup_undo(k, false);
 }
 

@@ -91,6 +91,10 @@ void tree_reap(struct keeper *k)
         int status;
         struct rusage usage;
         pid = reap_one(k, &status, &usage);
+        if (pid == 0 && k->main_reaped && tty_is_over(k)) {
+            machine_event(k, EV_EMPTY);
+            break;
+        }
         if (pid == 0 && k->main_reaped && tty_is_alone(k)) {
             tty_end(k);
             pid = reap_one(k, &status, &usage);

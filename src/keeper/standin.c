@@ -171,14 +171,28 @@ static void take_bounds(const struct keeper *k, const struct standin *s)
         fail_start(k, STAGE_LIMITS, (int)loose);
 }
 
-/* Goes on in the command, if it is to have a terminal. */
-static void take_terminal(const struct keeper *k, const struct standin *s)
+static _Noreturn void become_command(const struct keeper *k, const struct standin *s)
 {
-    int r = k->page->spec.columns > 0 ? tty_become(k, s) : 0;
-    if (r < 0)
-        fail_start(k, STAGE_TERMINAL, -r);
-    if (r > 0)
-        sys_exit(0);
+    let_through(k, s); /* after the last word: a long text takes the number of the socket */
+    set_alarm(s->fd[FD_ALARM], &k->page->spec);
+    take_bounds(k, s);
+    write_down(k, s);
+    take_host_limits(&k->session, &k->page->spec); /* a limit of the command's is not one of ours */
+    bound_take_own(&k->page->spec, &k->page->st.limits);
+    say_word(s, STAGE_NONE, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(s->plan.program, s->plan.argv, s->plan.env);
+    fail_start(k, STAGE_EXEC, errno);
+}
+
+/* The same where it has a terminal. */
+static void become_command_there(const struct keeper *k, int error)
+{
+    if (error < 0)
+        fail_start(k, STAGE_TERMINAL, -error);
+    become_command(k, &k->session.room->standin);
 }
 
 static void stand_in(void *argument)
@@ -192,19 +206,12 @@ static void stand_in(void *argument)
     if (chdir(s->plan.cwd) < 0)
         fail_start(k, STAGE_CHDIR, errno);
     hear_sure(k, s);
-    take_terminal(k, s);
-    let_through(k, s); /* after the last word: a long text takes the number of the socket */
-    set_alarm(s->fd[FD_ALARM], &k->page->spec);
-    take_bounds(k, s);
-    write_down(k, s);
-    take_host_limits(&k->session, &k->page->spec); /* a limit of the command's is not one of ours */
-    bound_take_own(&k->page->spec, &k->page->st.limits);
-    say_word(s, STAGE_NONE, 0);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(s->plan.program, s->plan.argv, s->plan.env);
-    fail_start(k, STAGE_EXEC, errno);
+    if (k->page->spec.columns == 0)
+        become_command(k, s);
+    int r = tty_become(k, s, become_command_there);
+    if (r < 0)
+        fail_start(k, STAGE_TERMINAL, -r);
+    sys_exit(0);
 }
 
 /* -- In the keeper ----------------------------------------------------------------------------- */

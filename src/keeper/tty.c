@@ -6,8 +6,10 @@
  * it for a command with pipes.
  */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -76,15 +78,14 @@ static int lead(const struct keeper *k, const struct standin *s, int *ret_slave)
     return sock_send(s->fd[FD_TTY_WORD], &word, sizeof word, &master, 1, 0);
 }
 
-/* All signals are blocked. It holds nothing, so the terminal ends when the command's side does. */
-static _Noreturn void sleep_for_good(void)
-{
-    sys_close_range(0, ~0u, 0);
-    for (;;)
-        pause();
-}
+/* The command, on a stack of its own in the memory of the leader. */
+struct newcomer {
+    const struct keeper *k;
+    int slave;
+    void (*go_on)(const struct keeper *k, int error);
+};
 
-static int become_command(const struct keeper *k, int slave)
+static int take_foreground(const struct keeper *k, int slave)
 {
     depend_on_keeper(k);
     k->page->command = getpid();
@@ -96,22 +97,49 @@ static int become_command(const struct keeper *k, int slave)
     return 0;
 }
 
-int tty_become(const struct keeper *k, const struct standin *s)
+static void come(void *argument)
 {
-    int slave = -EBADF;
+    const struct newcomer *n = argument;
+    n->go_on(n->k, take_foreground(n->k, n->slave));
+}
+
+static int make_command(struct newcomer *newcomer)
+{
+    char *stack = mmap(NULL, STANDIN_STACK, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED)
+        return -errno;
+    return MIN(birth_sibling(stack, come, newcomer), 0);
+}
+
+/* It holds nothing, so the terminal ends when the command's side does. Its memory is the command's,
+ * until that has executed: then nobody writes into born any more. */
+static _Noreturn void sleep_for_good(int born)
+{
+    struct pollfd executed = {.fd = born};
+    sys_close_range(0, (unsigned)born - 1, 0);
+    sys_close_range((unsigned)born + 1, ~0u, 0);
+    poll(&executed, 1, -1);
+    sys_close_range((unsigned)born, (unsigned)born, 0);
+    birth_sleep();
+}
+
+int tty_become(const struct keeper *k, const struct standin *s,
+               void (*go_on)(const struct keeper *k, int error))
+{
+    struct newcomer newcomer = {.k = k, .slave = -EBADF, .go_on = go_on};
     pid_t pid = sys_fork_sibling();
     if (pid != 0)
-        return pid < 0 ? pid : 1;
+        return MIN(pid, 0);
     depend_on_keeper(k);
     k->page->leader = k->page->st.leader_pid = getpid();
     prctl(PR_SET_NAME, LEADER_NAME, 0, 0, 0);
-    int r = lead(k, s, &slave);
+    int r = lead(k, s, &newcomer.slave);
+    if (r == 0)
+        r = make_command(&newcomer);
     if (r < 0)
         return r;
-    pid = sys_fork_sibling();
-    if (pid > 0)
-        sleep_for_good();
-    return pid < 0 ? pid : become_command(k, slave);
+    sleep_for_good(k->fd[FD_BORN]);
 }
 
 /* -- In the keeper ----------------------------------------------------------------------------- */
@@ -210,6 +238,20 @@ bool tty_is_alone(const struct keeper *k)
         return kill(-k->main, 0) < 0 && errno == ESRCH;
     /* A list of children that end meanwhile may lack some that do not. */
     return only_leader_is_listed(k) && only_leader_is_listed(k);
+}
+
+static int is_other(pid_t pid, void *userdata)
+{
+    const struct keeper *k = userdata;
+    return pid != k->leader;
+}
+
+bool tty_is_over(struct keeper *k)
+{
+    if (k->leader <= 0 || tree_is_group(k) || !k->proc_ours || !proc_is_only_child(k->leader))
+        return false;
+    return k->fd[FD_LEAF] >= 0 ? cgroup_each_member(k->fd[FD_CGROUP], is_other, k) == 0
+                               : tree_is_empty(k);
 }
 
 /* What was printed is read first: the end of the leader hangs up. */

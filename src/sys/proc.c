@@ -429,6 +429,16 @@ size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_f
     return tree.count;
 }
 
+bool proc_is_only_child(pid_t child)
+{
+    char path[48], text[32], *end;
+    snprintf(path, sizeof path, "/proc/self/task/%d/" CHILDREN, getpid());
+    ssize_t n = fd_slurp_at(AT_FDCWD, path, text, sizeof text);
+    if (n <= 0)
+        return false;
+    return strtol(text, &end, 10) == child && strspn(end, " ") == strlen(end);
+}
+
 bool proc_is_ours(void)
 {
     char target[32];

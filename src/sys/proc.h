@@ -90,6 +90,11 @@ typedef int proc_visit_fn(const struct proc_ref *ref, void *userdata);
 size_t proc_tree(pid_t root, struct proc_ref *ret_refs, size_t max, proc_visit_fn *visit,
                  void *userdata);
 
+/* Whether this process, of one thread, has that child, and no other, a zombie or not. Its word is
+ * certain: only we take somebody off the list, and who loses a parent joins it at its end. False if
+ * the kernel has no such list. */
+bool proc_is_only_child(pid_t child);
+
 /* Whether /proc shows the pids of our own pid namespace. */
 bool proc_is_ours(void);
 

@@ -32,6 +32,7 @@ STUB(appeared_look)
 STUB(excess_begin)
 STUB(excess_note)
 STUB(tty_begin)
+STUB(tty_end)
 STUB(tty_revive)
 STUB(reads_look)
 

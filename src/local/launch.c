@@ -30,6 +30,7 @@
 #include "sys/syscalls.h"
 #include "systemd/ask_scope.h"
 
+#define SCOPES_LATE_MAX 3 /* who did not grant so many in time is not asked again */
 #define COPIES_MAX \
     32 /* the kernel links what a copy may share with all before it: forks get slow */
 
@@ -46,6 +47,7 @@ struct launcher {
     bool scopes;          /* keepers get a scope of their own: a better place than ours */
     bool scopes_stay;     /* those go on when the last login of the user is over */
     unsigned scope_count; /* that were asked for */
+    unsigned scopes_late; /* of those, that were not granted in time */
     int spaces_fd;        /* see namespaces() */
     pid_t spaces_thread;
     bool have_warm;
@@ -227,6 +229,14 @@ static void note_scopes_refused(struct launcher *l)
     l->scopes = false;
 }
 
+/* When a login has just begun, or the machine is busy, the next one may be in time. */
+static void note_scope_late(struct launcher *l)
+{
+    HOLD(&l->lock);
+    if (++l->scopes_late >= SCOPES_LATE_MAX)
+        l->scopes = false;
+}
+
 /* Who cannot even be asked is not asked again. */
 static void ask_for_scope(struct launcher *l, pid_t pid, struct launched *launched)
 {
@@ -246,8 +256,10 @@ int launcher_greet(struct launcher *l, const struct errand *errand, struct launc
     int r = scope_ask_step(launched->ask);
     if (r == 0 && !late)
         return 0;
-    if (r <= 0)
+    if (r < 0)
         note_scopes_refused(l);
+    else if (r == 0)
+        note_scope_late(l);
     launched->in_scope = r > 0;
     scope_ask_end(TAKE_PTR(launched->ask));
     r = say_hello(l, launched, launched->runs, errand->fences);
@@ -492,12 +504,11 @@ int launcher_line(const struct launcher *l)
 }
 
 /* That of a kept command has the same place, which may be one that others do not want. */
-bool launcher_wants_warm(struct launcher *l, const struct errand *errand,
-                         const struct launched *launched)
+bool launcher_wants_warm(struct launcher *l, const struct launched *launched)
 {
     HOLD(&l->lock);
-    return !l->have_warm && (launched->in_scope || !l->scopes || !errand->kept) &&
-           l->line[1] >= 0 && launched->next >= 0 && launched->copies < COPIES_MAX;
+    return !l->have_warm && (launched->in_scope || !l->scopes) && l->line[1] >= 0 &&
+           launched->next >= 0 && launched->copies < COPIES_MAX;
 }
 
 void launcher_keep(struct launcher *l, struct launched *of)

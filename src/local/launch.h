@@ -131,9 +131,9 @@ size_t launcher_dismissed(struct launcher *l, int *ret_fd);
 /* Our end of the session's line to its keepers (run/wire.h): readable when one has ended. */
 int launcher_line(const struct launcher *l);
 
-/* Whether the keeper that is about to start something should make a successor. */
-bool launcher_wants_warm(struct launcher *l, const struct errand *errand,
-                         const struct launched *launched);
+/* Whether the keeper that is about to start something should make a successor. One that stands
+ * outside of the scope that it should have is no mother of others. */
+bool launcher_wants_warm(struct launcher *l, const struct launched *launched);
 
 /* Keeps the successor of a keeper, which was asked for one, for the next start. Thread-safe. */
 void launcher_keep(struct launcher *l, struct launched *of);

@@ -292,9 +292,8 @@ static int compose_for(struct start_op *s, nacre_error *err)
             return err_set(err, NACRE_ENOMEM, "out of memory");
         s->compose.fenced = (const char *const *)s->fenced;
     }
-    struct errand errand = errand_of(s);
     s->compose.successor =
-        !l->single && s->spare == 0 && launcher_wants_warm(l->launcher, &errand, &s->launched);
+        !l->single && s->spare == 0 && launcher_wants_warm(l->launcher, &s->launched);
     buf_done(&s->spec);
     return compose_spec(&s->compose, &s->launched.id, s->cwd, &s->spec, err);
 }

@@ -48,17 +48,23 @@ static const char *beginning(const char *text, size_t *ret_size)
     return value ? value : "";
 }
 
-int fence_resolve(const struct fence_wish *wish, const char *text, char ret_path[4096])
+int fence_name(const struct fence_wish *wish, const char *text, char ret_path[4096])
 {
-    char path[2 * PATH_MAX];
     size_t skip;
     const char *start = beginning(text, &skip);
     bool relative = skip == 0 && text[0] != '/';
-    int n = snprintf(path, sizeof path, "%s%s%s%s", relative ? wish->workspace : "",
+    if (skip > 0 && !*start)
+        return -ENOENT;
+    int n = snprintf(ret_path, 4096, "%s%s%s%s", relative ? wish->workspace : "",
                      relative ? "/" : "", start, text + skip);
-    if (n < 0 || (size_t)n >= sizeof path || (skip > 0 && !*start))
-        return n < 0 || skip == 0 ? -ENAMETOOLONG : -ENOENT;
-    return realpath(path, ret_path) ? 0 : -errno;
+    return n < 0 || n >= 4096 ? -ENAMETOOLONG : 0;
+}
+
+int fence_resolve(const struct fence_wish *wish, const char *text, char ret_path[4096])
+{
+    char path[4096];
+    int r = fence_name(wish, text, path);
+    return r < 0 ? r : realpath(path, ret_path) ? 0 : -errno;
 }
 
 /* The user's directory for caches may be a link; below it nobody has one to make. */

@@ -97,3 +97,7 @@ bool fence_cache_path(const struct fence_wish *wish, char ret_path[4096]);
 /* A path as a person writes it, "~/x", "$NAME/x" or relative to the workspace: absolute and without
  * links. -ENOENT if it is not there. */
 int fence_resolve(const struct fence_wish *wish, const char *text, char ret_path[4096]);
+
+/* The same for what need not be there: absolute, with the links that it has. -ENOENT if the
+ * variable that it begins with is not set. */
+int fence_name(const struct fence_wish *wish, const char *text, char ret_path[4096]);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/defs.h"
@@ -16,6 +17,15 @@ static bool is_our_directory(const char *path)
 {
     struct stat st;
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+/* Root works in the repositories of others, which are theirs like the directory around them. */
+static bool is_repository_of(const char *path, const char *directory)
+{
+    struct stat st, around;
+    return is_our_directory(path) ||
+           (geteuid() == 0 && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+            lstat(directory, &around) == 0 && st.st_uid == around.st_uid);
 }
 
 /* The first line of a small file, behind a word if there has to be one. */
@@ -96,7 +106,7 @@ bool git_find(const char *directory, char ret_own[4096], char ret_common[4096])
     snprintf(at, sizeof at, "%s", directory);
     for (;;) {
         snprintf(ret_own, 4096, "%.4080s/.git", strcmp(at, "/") == 0 ? "" : at);
-        if (is_our_directory(ret_own)) {
+        if (is_repository_of(ret_own, *at ? at : "/")) {
             memcpy(ret_common, ret_own, strlen(ret_own) + 1);
             return true;
         }
@@ -108,4 +118,66 @@ bool git_find(const char *directory, char ret_own[4096], char ret_common[4096])
             return false;
         *slash = '\0';
     }
+}
+
+/* -- What git obeys elsewhere -------------------------------------------------------------------
+ */
+
+bool git_is_bare(const char *directory)
+{
+    static const char *const names[] = {"HEAD", "config", "objects", "refs"};
+    char path[PATH_MAX + 16];
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", directory, names[i]);
+        if (access(path, F_OK) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* The value of a line "key = value", without quotes; false if it is another key's. */
+static bool take_value_of(char *line, const char *key, char **ret_value)
+{
+    char *at = line + strspn(line, " \t");
+    size_t n = strlen(key);
+    if (strncasecmp(at, key, n) != 0)
+        return false;
+    at += n + strspn(at + n, " \t");
+    if (*at != '=')
+        return false;
+    at += 1 + strspn(at + 1, " \t\"");
+    at[strcspn(at, "\"\r")] = '\0';
+    for (size_t size = strlen(at); size > 0 && strchr(" \t", at[size - 1]);)
+        at[--size] = '\0';
+    *ret_value = at;
+    return *at != '\0';
+}
+
+/* Hooks are looked for from the files of the worktree, what is included from the configuration. */
+int git_each_obeyed(const char *directory, git_obeyed_fn *fn, void *userdata)
+{
+    char path[2 * PATH_MAX], above[PATH_MAX], text[16384], *rest = text, *value;
+    bool includes = false;
+    int r = 0;
+    snprintf(path, sizeof path, "%s/config", directory);
+    snprintf(above, sizeof above, "%s", directory);
+    char *slash = strrchr(above, '/');
+    if (!slash || fd_slurp_at(AT_FDCWD, path, text, sizeof text) <= 0)
+        return 0;
+    *slash = '\0';
+    for (char *line; r == 0 && (line = strsep(&rest, "\n"));) {
+        char *at = line + strspn(line, " \t");
+        if (*at == '[')
+            includes = strncasecmp(at + 1, "include", 7) == 0;
+        bool hooks = !includes && take_value_of(line, "hooksPath", &value);
+        if (!hooks && !(includes && take_value_of(line, "path", &value)))
+            continue;
+        snprintf(path, sizeof path, "%s%s%s",
+                 *value == '/' ? ""
+                 : hooks       ? above
+                               : directory,
+                 *value == '/' ? "" : "/", value);
+        r = *value == '~' ? 0 : fn(path, userdata);
+    }
+    return r;
 }

@@ -57,6 +57,37 @@ static const char *const secret_places[] = {
     ".python_history",
     ".psql_history",
     ".node_repl_history",
+    ".mysql_history",
+    ".local/share/fish/fish_history",
+    ".config/containers/auth.json",
+    ".config/rclone",
+    ".config/sops",
+    ".config/composer/auth.json",
+    ".composer/auth.json",
+    ".m2/settings.xml",
+    ".gradle/gradle.properties",
+    ".bundle/config",
+    ".s3cfg",
+    ".boto",
+    ".terraformrc",
+    ".fly",
+    ".config/heroku",
+};
+
+/* What root may read and no one else: it has no part in what commands of a workspace do. */
+static const char *const secrets_of_root[] = {
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/ssl/private",
+    "/etc/krb5.keytab",
+    "/etc/kubernetes",
+    "/etc/NetworkManager/system-connections",
+    "/etc/wireguard",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
 };
 
 /* What of these is no secret, and needed. */
@@ -87,11 +118,30 @@ static int note_home(struct fence_layout *l, const char *home)
     return r < 0 ? r : add_below(l, FENCE_LISTED, home, ".config");
 }
 
+/* It may come: into which directory, that is to be listed. */
+static int note_missing(struct fence_layout *l, const char *home, const char *name)
+{
+    char path[PATH_MAX];
+    size_t top = strlen(home);
+    int n = snprintf(path, sizeof path, "%s/%s", home, name);
+    while (n > 0 && (size_t)n < sizeof path && access(path, F_OK) < 0) {
+        char *slash = strrchr(path, '/');
+        if (slash <= path + top)
+            return 0; /* the home is listed */
+        *slash = '\0';
+    }
+    return n > 0 && (size_t)n < sizeof path ? add_below(l, FENCE_LISTED, path, ".") : 0;
+}
+
 static int hide_secrets_of(struct fence_layout *l, const char *home)
 {
     int r = note_home(l, home);
-    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(secret_places); i++)
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(secret_places); i++) {
+        size_t before = l->count;
         r = add_below(l, FENCE_HIDE, home, secret_places[i]);
+        if (r == 0 && l->count == before)
+            r = note_missing(l, home, secret_places[i]);
+    }
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(shown_places); i++)
         r = add_below(l, FENCE_SHOW, home, shown_places[i]);
     return r;
@@ -103,6 +153,8 @@ static int hide_secrets_of_all(struct fence_layout *l)
     char path[PATH_MAX];
     DIR *homes = opendir("/home");
     int r = 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(secrets_of_root); i++)
+        r = add_below(l, FENCE_HIDE, "", secrets_of_root[i] + 1);
     for (struct dirent *entry; r == 0 && homes && (entry = readdir(homes));) {
         if (entry->d_name[0] == '.')
             continue;
@@ -118,9 +170,13 @@ static int hide_named(const struct fence_wish *wish, struct fence_layout *l)
 {
     char path[4096];
     int r = 0;
-    for (const char *const *name = wish->hide; r == 0 && name && *name; name++)
-        if (fence_resolve(wish, *name, path) == 0)
+    for (const char *const *name = wish->hide; r == 0 && name && *name; name++) {
+        int e = fence_resolve(wish, *name, path);
+        if (e == 0)
             r = layout_add(l, FENCE_HIDE, path, NULL);
+        else if (e == -ENOENT && fence_name(wish, *name, path) == 0)
+            r = layout_add(l, FENCE_LISTED, path, NULL); /* it may come */
+    }
     return r;
 }
 

@@ -41,17 +41,26 @@ static int protect_real(struct fence_layout *l, const char *root, const char *re
     return r < 0 ? r : add_pins(l, root, real);
 }
 
+/* Where a name lies, whether there is something or a link or nothing. */
+static bool real_above(const char *path, char ret_path[PATH_MAX])
+{
+    char above[PATH_MAX], real[PATH_MAX];
+    snprintf(above, sizeof above, "%s", path);
+    char *slash = strrchr(above, '/');
+    if (!slash)
+        return false;
+    *slash = '\0';
+    if (!realpath(slash == above ? "/" : above, real))
+        return false;
+    int n = snprintf(ret_path, PATH_MAX, "%s/%s", strcmp(real, "/") == 0 ? "" : real, slash + 1);
+    return n > 0 && n < PATH_MAX;
+}
+
 /* It could be replaced by something that leads elsewhere, or by a file. */
 static int protect_link(struct fence_layout *l, const char *root, const char *path)
 {
-    char above[PATH_MAX], link[PATH_MAX], real[PATH_MAX];
-    snprintf(above, sizeof above, "%s", path);
-    char *slash = strrchr(above, '/');
-    *slash = '\0';
-    if (!realpath(slash == above ? "/" : above, real))
-        return 0;
-    int n = snprintf(link, sizeof link, "%s/%s", strcmp(real, "/") == 0 ? "" : real, slash + 1);
-    return n > 0 && (size_t)n < sizeof link ? protect_real(l, root, link) : 0;
+    char link[PATH_MAX];
+    return real_above(path, link) ? protect_real(l, root, link) : 0;
 }
 
 /* A link is protected itself, and so is what it leads to, as far as that lies in the root. */
@@ -181,16 +190,40 @@ static int protect_git_dir(struct fence_layout *l, const char *root, const char 
     return r < 0 ? r : each_directory(l, root, below, depth, protect_module);
 }
 
+struct obeyed_search {
+    struct fence_layout *layout;
+    const char *root;
+};
+
+/* As far as it lies, or would lie, in the root: hooks that are kept with the sources, as a rule.
+ * Those of husky are in "_", and run what lies beside it. */
+static int protect_obeyed(const char *path, void *userdata)
+{
+    const struct obeyed_search *s = userdata;
+    char real[PATH_MAX];
+    if (!real_above(path, real) || !path_is_below(real, s->root) || strcmp(real, s->root) == 0)
+        return 0;
+    size_t size = strlen(real);
+    if (size > 2 && strcmp(real + size - 2, "/_") == 0)
+        real[size - 2] = '\0';
+    return strcmp(real, s->root) == 0 ? 0 : protect_path(s->layout, s->root, real);
+}
+
+static int protect_git_at(struct fence_layout *l, const char *root, const char *dir)
+{
+    struct obeyed_search s = {l, root};
+    int r = protect_git_dir(l, path_is_below(dir, root) ? root : dir, dir, MODULES_DEEP);
+    return r < 0 ? r : git_each_obeyed(dir, protect_obeyed, &s);
+}
+
 /* The repository's own directory may lie elsewhere, and it is written to by every commit. */
 int protect_repository(const struct fence_wish *wish, struct fence_layout *l, const char *root)
 {
     char own[4096], common[4096];
     if (!git_find(root, own, common))
-        return 0;
+        return protects_git(wish) && git_is_bare(root) ? protect_git_at(l, root, root) : 0;
     int r = layout_add(l, FENCE_WRITE, common, NULL);
-    if (r < 0 || !protects_git(wish))
-        return r;
-    return protect_git_dir(l, path_is_below(common, root) ? root : common, common, MODULES_DEEP);
+    return r < 0 || !protects_git(wish) ? r : protect_git_at(l, root, common);
 }
 
 /* -- What is nacre's -------------------------------------------------------------------------- */

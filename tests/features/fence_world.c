@@ -207,6 +207,9 @@ static void describe_all(void)
                                  WORKSPACE "/.git/modules/libs/foo/hooks",
                                  WORKSPACE "/.git/modules/libs/foo/config",
                                  WORKSPACE "/.git/worktrees/tree/commondir",
+                                 WORKSPACE "/.husky",
+                                 WORKSPACE "/etc/gitinclude",
+                                 WORKSPACE "/etc/missing",
                                  WORKSPACE "/.mcp.json",
                                  WORKSPACE "/.idea",
                                  "/dev/null",
@@ -340,7 +343,13 @@ static void make_files(void)
     spit(OUTSIDE "/hidden/secret", SECRET "\n", sizeof SECRET);
     spit(WORLD "/user/.ssh/id_ed25519", SECRET "\n", sizeof SECRET);
     spit(WORKSPACE "/.git/HEAD", "ref: refs/heads/main\n", 21);
-    spit(WORKSPACE "/.git/config", "[core]\n\tbare = false\n", 21);
+    static const char config[] =
+        "[core]\n\tbare = false\n\thooksPath = .husky/_\n[include]\n\tpath = "
+        "\"../etc/gitinclude\"\n\tpath = ../etc/missing\n";
+    spit(WORKSPACE "/.git/config", config, sizeof config - 1);
+    CHECK_EQ_INT(0, system("mkdir -p " WORKSPACE "/.husky/_ " WORKSPACE "/etc"));
+    spit(WORKSPACE "/.husky/pre-commit", "#!/bin/sh\n", 10);
+    spit(WORKSPACE "/etc/gitinclude", "[core]\n", 7);
     spit(WORKSPACE "/.git/hooks/pre-commit", "#!/bin/sh\n", 10);
     spit(WORKSPACE "/mine", "mine\n", 5);
     CHECK_EQ_INT(0, symlink(OUTSIDE "/file", WORKSPACE "/.mcp.json"));

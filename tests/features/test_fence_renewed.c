@@ -49,6 +49,8 @@ TEST_LIMIT(what_is_replaced_stays_protected, 60)
     world_make();
     nacre_session *s = open_fenced(NULL);
     tries_in_vain(s, EVIL ".git/config");
+    does(s, EVIL "etc/missing"); /* which it names, and git would obey */
+    CHECK(access("etc/missing", F_OK) < 0);
     outside("cp .git/config .git/config.lock && mv .git/config.lock .git/config");
     tries_in_vain(s, EVIL ".git/config");
     outside("mv .git/hooks .git/hooks.old && mkdir .git/hooks");
@@ -69,6 +71,22 @@ TEST_LIMIT(what_is_replaced_stays_hidden, 60)
     tries_in_vain(s, "cat $OUT/hidden/secret && exit 1");
     outside("cp $OUT/hidden/secret $HOME/.netrc");
     tries_in_vain(s, "cat ~/.netrc && exit 1");
+    close_session(s);
+    world_end();
+}
+
+/* Also where the directory was there before, and what the settings name. */
+TEST_LIMIT(what_comes_is_hidden, 60)
+{
+    world_make();
+    outside("mkdir -p $HOME/.claude $HOME/.cargo");
+    nacre_session *s = open_fenced("sandbox_hide=" OUTSIDE "/later,keys/mine.pem");
+    does(s, "ls -A ~/.claude ~/.cargo $OUT >/dev/null");
+    outside("cp $OUT/hidden/secret $HOME/.claude/.credentials.json && cp $OUT/hidden/secret "
+            "$HOME/.cargo/credentials.toml");
+    tries_in_vain(s, "cat ~/.claude/.credentials.json ~/.cargo/credentials.toml && exit 1");
+    outside("cp $OUT/hidden/secret $OUT/later && mkdir keys && cp $OUT/later keys/mine.pem");
+    tries_in_vain(s, "cat $OUT/later keys/mine.pem && exit 1");
     close_session(s);
     world_end();
 }

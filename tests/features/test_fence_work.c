@@ -272,6 +272,26 @@ TEST_LIMIT(root_works_on_the_files_of_others, 30)
     work("cat file; echo more >> file; chown 4321 file; stat -c %u file", "4321\n");
 }
 
+TEST_LIMIT(root_leaves_the_modules_of_others_as_they_are, 30)
+{
+    need_program("git");
+    if (geteuid() != 0)
+        SKIP("needs root");
+    outside("git init -q app && mkdir -p app/.git/modules/m && touch app/.git/modules/m/HEAD "
+            "app/.git/modules/m/config && chown -R 1234:1234 app");
+    CHECK_EQ_INT(0, chdir("app"));
+    work("! touch .git/modules/m/config 2>&1; touch .git/modules/m/index; echo so", "so\n");
+}
+
+TEST_LIMIT(a_bare_repository_keeps_its_configuration, 30)
+{
+    need_program("git");
+    outside("git init -q --bare bare");
+    CHECK_EQ_INT(0, chdir("bare"));
+    work("! git config core.pager evil 2>&1; ! touch hooks/update 2>&1; touch refs/x; echo so",
+         "so\n");
+}
+
 /* -- What is left -------------------------------------------------------------------------------
  */
 

@@ -30,8 +30,10 @@ typedef enum nacre_answer_kind {
                                long as the session is open */
     NACRE_ANSWER_CANCELLED, /* nobody answers: the question was closed, or its time is over */
     NACRE_ANSWER_CANNOT,    /* nobody is there who could be asked */
-    NACRE_ANSWER_ALWAYS     /* what `always` of the question says is written into the user's
+    NACRE_ANSWER_ALWAYS,    /* what `always` of the question says is written into the user's
                                configuration, and is in force for the session at once */
+    NACRE_ANSWER_NEVER      /* no, and this very command is not asked about again as long as the
+                               session is open */
 } nacre_answer_kind;
 
 /* All is borrowed for the call. Texts are as a person can be shown them: controls, what cannot be

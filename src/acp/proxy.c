@@ -1,14 +1,16 @@
 /*
- * Between an ACP client and its agent. Lines pass as they are, in order, both ways. Two kinds do
- * not: the client's `initialize`, in which the agent is told that there are terminals, and the
- * agent's requests for terminals, which are answered here and never seen by the client. Only
- * lines that may be one of these are read as JSON.
+ * Between an ACP client and its agent. Lines pass as they are, in order, both ways. Three kinds do
+ * not: the client's `initialize`, in which the agent is told that there are terminals; the agent's
+ * requests for terminals, which are answered here and never seen by the client; and the client's
+ * answers to what we ask its person, which the agent never sees. Only lines that may be one of
+ * these are read as JSON.
  */
 #include <poll.h>
 #include <string.h>
 
 #include "acp/client.h"
 #include "acp/greeting.h"
+#include "acp/permission.h"
 #include "acp/proxy_child.h"
 #include "acp/proxy_lines.h"
 #include "acp/serve.h"
@@ -16,13 +18,16 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rpc/message.h"
+#include "session/asking.h"
 #include "sys/fd.h"
 
 #define GRACE_MS 2000
 #define DRAIN_MS 2000
 
 struct proxy {
+    nacre_session *session;
     nacre_acp_host *host;
+    const char *acp_session; /* of the request that is taken just now */
     struct acp_child agent;
     bool always;
     bool greeted; /* the client's `initialize` has passed */
@@ -35,6 +40,18 @@ static void send_to_agent(const char *message, size_t size, void *userdata)
 {
     struct proxy *p = userdata;
     wire_send(&p->to_agent, message, size);
+}
+
+/* The agent wants to run something that the rules leave open: its client's person is asked. */
+static int ask_permission(nacre_session *session UNUSED, const nacre_question *question,
+                          void *userdata)
+{
+    struct proxy *p = userdata;
+    struct buf request cleanup_buf = BUF_UP_TO(ACP_LINE_MAX);
+    if (!p->acp_session || permission_request(p->acp_session, question, &request) < 0)
+        return NACRE_ASK_CANNOT;
+    wire_send(&p->to_client, request.data, request.len);
+    return NACRE_ASK_WAITS;
 }
 
 /* -- Lines ------------------------------------------------------------------------------------ */
@@ -74,11 +91,21 @@ static bool pass_greeting(struct proxy *p, json_t *value, const struct rpc_messa
     return true;
 }
 
+static bool is_answer_to_us(const struct proxy *p, const char *line, size_t size)
+{
+    struct rpc_fault fault;
+    struct rpc_message m;
+    if (!p->hosting || !may_mention(line, size, "nacre-ask-"))
+        return false;
+    json_auto_t *value = rpc_decode(line, size, &fault);
+    return value && rpc_read(value, &m, &fault) == 0 && permission_hear(p->session, &m);
+}
+
 static void pass_from_client(struct proxy *p, const char *line, size_t size)
 {
     struct rpc_fault fault;
     struct rpc_message m;
-    bool passed = false;
+    bool passed = is_answer_to_us(p, line, size);
     if (!p->greeted && may_mention(line, size, "initialize")) {
         json_auto_t *value = rpc_decode(line, size, &fault);
         if (value && rpc_read(value, &m, &fault) == 0 && m.kind == RPC_REQUEST &&
@@ -97,8 +124,11 @@ static int pass_from_agent(struct proxy *p, const char *line, size_t size, nacre
     if (p->hosting &&
         (may_mention(line, size, "terminal") || may_mention(line, size, "cancel_request"))) {
         json_auto_t *value = rpc_decode(line, size, &fault);
-        if (value && rpc_read(value, &m, &fault) == 0)
+        if (value && rpc_read(value, &m, &fault) == 0) {
+            p->acp_session = rpc_text(json_object_get(m.params, "sessionId"));
             taken = acp_host_take(p->host, &m, err);
+            p->acp_session = NULL;
+        }
     }
     if (taken == 0)
         wire_send(&p->to_client, line, size);
@@ -215,13 +245,14 @@ static int pass_messages(struct proxy *p, int stop_fd, nacre_error *err)
 int acp_proxy(nacre_session *session, const struct acp_proxy_options *options, int *ret_status,
               nacre_error *err)
 {
-    struct proxy p = {.always = options->always};
+    struct proxy p = {.session = session, .always = options->always};
     nacre_acp_host_options host = NACRE_ACP_HOST_OPTIONS_INIT;
     host.send = send_to_agent;
     host.userdata = &p;
     int r = nacre_acp_host_open(session, &host, &p.host, err);
     if (r < 0)
         return r;
+    asking_by(session, ask_permission, &p);
     r = acp_child_start(options->agent, &p.agent);
     if (r < 0) {
         nacre_acp_host_close(p.host);

@@ -26,7 +26,8 @@ struct open_question {
     struct desk_answer answer;
 };
 
-/* What a person has allowed, for the next one who comes with the key or for all of them. */
+/* What a person has allowed, or refused for good: for the next one who comes with the key, or for
+ * all of them. */
 struct grant {
     struct grant *next;
     bool once;
@@ -301,8 +302,9 @@ bool desk_has_answer(struct desk *d, const struct open_question *o, struct desk_
 /* With the lock. Who waits for it hears of it; else it is a grant, or forgotten. */
 static void set_answer(struct desk *d, struct open_question *o, const struct desk_answer *answer)
 {
-    bool yes = answer->kind == NACRE_ANSWER_ONCE || answer->kind == NACRE_ANSWER_SESSION;
-    if (answer->kind == NACRE_ANSWER_SESSION || (o->ahead && yes))
+    bool yes = answer->kind == NACRE_ANSWER_ONCE || answer->kind == NACRE_ANSWER_ALWAYS;
+    bool lasts = answer->kind == NACRE_ANSWER_SESSION || answer->kind == NACRE_ANSWER_NEVER;
+    if (lasts || (o->ahead && yes))
         add_grant(d, o, answer);
     o->answered = true;
     o->answer = *answer;
@@ -375,7 +377,7 @@ static int answer_open(struct desk *d, const nacre_id *id, uint64_t number, nacr
     struct question copy cleanup_question = {0};
     struct desk_answer answer = {.kind = kind};
     snprintf(answer.way, sizeof answer.way, "%s", way);
-    if (kind < NACRE_ANSWER_NO || kind > NACRE_ANSWER_ALWAYS)
+    if (kind < NACRE_ANSWER_NO || kind > NACRE_ANSWER_NEVER)
         return err_set(err, NACRE_EINVAL, "%d is no answer; see ask.h", (int)kind);
     int r = take_question(d, id, number, kind, &copy, err);
     if (r < 0)

@@ -281,6 +281,12 @@ static void note_answer(const struct question *q, const struct desk_answer *answ
     audit_answer(s->audit, q, answer);
 }
 
+void asking_by(nacre_session *s, nacre_ask_fn *ask, void *userdata)
+{
+    s->ask = ask;
+    s->ask_userdata = userdata;
+}
+
 struct desk *asking_new_desk(nacre_session *s)
 {
     struct desk_hooks hooks = {make_permanent, note_answer, s};

@@ -68,5 +68,9 @@ void asking_close(nacre_session *s, struct open_question *asking);
 int asking_answer(nacre_session *s, uint64_t number, nacre_answer_kind kind, const char *way,
                   nacre_error *err);
 
+/* For whoever serves a session that was opened without a function to ask: before its first start.
+ */
+void asking_by(nacre_session *s, nacre_ask_fn *ask, void *userdata);
+
 /* The desk of a session that is being opened; its hooks are here. NULL if out of memory. */
 struct desk *asking_new_desk(nacre_session *s);

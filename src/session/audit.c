@@ -179,7 +179,8 @@ static void put_audit_command(json_t *line, const nacre_command *command)
 }
 
 /* Indexed by nacre_answer_kind. */
-static const char *const answers[] = {"no", "once", "session", "cancelled", "cannot", "always"};
+static const char *const answers[] = {"no",     "once",   "session", "cancelled",
+                                      "cannot", "always", "never"};
 
 /* What the rules said, if there are any. */
 static void put_verdict(json_t *line, const struct admission *admission)

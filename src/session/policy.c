@@ -191,6 +191,26 @@ static bool answer_is_yes(nacre_answer_kind kind)
     return kind == NACRE_ANSWER_ONCE || kind == NACRE_ANSWER_SESSION || kind == NACRE_ANSWER_ALWAYS;
 }
 
+static int refuse_answered(const struct admission *a, nacre_error *err)
+{
+    switch (a->answer.kind) {
+    case NACRE_ANSWER_NO:
+        return err_sys(err, NACRE_EPERM, 0, "policy",
+                       "nothing was started: the user was asked, and said no");
+    case NACRE_ANSWER_NEVER:
+        return err_sys(err, NACRE_EPERM, 0, "policy",
+                       "nothing was started: the user was asked, and said no for as long as this "
+                       "session is open");
+    case NACRE_ANSWER_CANCELLED:
+        return err_sys(err, NACRE_EPERM, 0, "policy",
+                       "nothing was started: the user was asked, and did not answer");
+    default:
+        if (err)
+            *err = a->refusal;
+        return NACRE_EPERM;
+    }
+}
+
 static int ask_about(nacre_session *s, const nacre_command *command,
                      const struct permissions *wanted, const struct deliberation *d,
                      struct admission *ret, nacre_error *err)
@@ -205,7 +225,7 @@ static int ask_about(nacre_session *s, const nacre_command *command,
     ret->verdict = NACRE_ASK;
     if (r == 0 && asking_is_settled(s, &asked.key, &ret->answer)) {
         ret->answered = true;
-        return 0;
+        return answer_is_yes(ret->answer.kind) ? 0 : refuse_answered(ret, err);
     }
     if (r == 0) /* what cannot be shown whole is not asked */
         r = asking_open(s, &asked, &ret->asking, &id, &ret->refusal);
@@ -249,15 +269,7 @@ int policy_hear(nacre_session *s, struct admission *a, nacre_error *err)
         return 0;
     if (answer_is_yes(a->answer.kind))
         return 1;
-    if (a->answer.kind == NACRE_ANSWER_NO)
-        return err_sys(err, NACRE_EPERM, 0, "policy",
-                       "nothing was started: the user was asked, and said no");
-    if (a->answer.kind == NACRE_ANSWER_CANCELLED)
-        return err_sys(err, NACRE_EPERM, 0, "policy",
-                       "nothing was started: the user was asked, and did not answer");
-    if (err)
-        *err = a->refusal;
-    return NACRE_EPERM;
+    return refuse_answered(a, err);
 }
 
 /* -- For everybody ---------------------------------------------------------------------------- */

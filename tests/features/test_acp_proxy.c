@@ -5,6 +5,7 @@
 #include "proxy_rig.h"
 
 #include <signal.h>
+#include <stdarg.h>
 
 #define INITIALIZE                                                                                \
     "{\"jsonrpc\": \"2.0\", \"id\":0, \"method\":\"initialize\",\"params\":{\"protocolVersion\":" \
@@ -168,6 +169,106 @@ TEST(ids_of_both_sides_are_apart)
 #define CREATE                                                                                \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"terminal/create\",\"params\":{\"sessionId\":" \
     "\"a\",\"command\":\"true\"}}\n"
+
+static void want_directory(struct rig *r, int id, const char *name)
+{
+    char line[400];
+
+    snprintf(line, sizeof line,
+             "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"terminal/create\",\"params\":{"
+             "\"sessionId\":\"s1\",\"command\":\"mkdir\",\"args\":[\"%s\"]}}\n",
+             id, name);
+    say_text(r->to_agent_out, line);
+}
+
+static const char *text_in(const json_t *object, const char *path, ...)
+{
+    va_list names;
+    va_start(names, path);
+    for (const char *name = path; name; name = va_arg(names, const char *))
+        object = json_object_get(object, name);
+    va_end(names);
+    return json_is_string(object) ? json_string_value(object) : "";
+}
+
+/* The options in their order, "id:kind ...". */
+static void list_options(const json_t *request, char *text, size_t size)
+{
+    size_t i, used = 0;
+    json_t *option;
+
+    text[0] = '\0';
+    json_array_foreach(json_object_get(json_object_get(request, "params"), "options"), i, option)
+        used += (size_t)snprintf(text + used, size - used, "%s:%s ",
+                                 text_in(option, "optionId", NULL), text_in(option, "kind", NULL));
+}
+
+static void choose(struct rig *r, const char *id, const char *outcome)
+{
+    char line[300];
+
+    snprintf(line, sizeof line, "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{\"outcome\":%s}}\n",
+             id, outcome);
+    say_text(r->to_proxy, line);
+}
+
+#define CHOSEN(option) "{\"outcome\":\"selected\",\"optionId\":\"" option "\"}"
+
+TEST(what_the_rules_leave_open_the_client_is_asked)
+{
+    static const struct {
+        const char *outcome, *says;
+    } noes[] = {{CHOSEN("no"), "said no"},
+                {"{\"outcome\":\"cancelled\"}", "did not answer"},
+                {CHOSEN("elsewhere"), "said no"},
+                {"7", "change"},
+                {CHOSEN("never"), "as long as this session"}};
+    char options[300], id[64];
+    json_t *message;
+
+    CHECK(setenv("NACRE_POLICY", "[{\"ask\":[\"mkdir\"]}]", 1) == 0);
+    struct rig r = start_rig(NULL);
+    initialize(&r);
+    for (size_t i = 0; i < sizeof noes / sizeof *noes; i++) {
+        want_directory(&r, 5, "never");
+        message = hear_message(r.from_proxy);
+        CHECK_TEXT(text_in(message, "method", NULL), "session/request_permission");
+        CHECK_TEXT(text_in(message, "params", "sessionId", NULL), "s1");
+        CHECK_TEXT(text_in(message, "params", "toolCall", "title", NULL), "mkdir never");
+        list_options(message, options, sizeof options);
+        CHECK_TEXT(options, "once:allow_once session:allow_always no:reject_once "
+                            "never:reject_always ");
+        choose(&r, text_in(message, "id", NULL), noes[i].outcome);
+        json_decref(message);
+        message = hear_message(r.from_agent_in);
+        CHECK_STR(text_in(message, "error", "message", NULL), noes[i].says);
+        json_decref(message);
+    }
+    want_directory(&r, 6, "never");
+    message = hear_message(r.from_agent_in);
+    CHECK_STR(text_in(message, "error", "message", NULL), "as long as this session");
+    json_decref(message);
+    /* What the agent says is no answer; nor is an id that was not given. */
+    want_directory(&r, 7, "made");
+    message = hear_message(r.from_proxy);
+    snprintf(id, sizeof id, "%s", text_in(message, "id", NULL));
+    json_decref(message);
+    snprintf(options, sizeof options,
+             "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{\"outcome\":%s}}\n", id,
+             CHOSEN("once"));
+    say_text(r.to_agent_out, options);
+    expect(r.from_proxy, options);
+    CHECK(access("made", F_OK) < 0);
+    choose(&r, "nacre-ask-77", CHOSEN("once"));
+    choose(&r, id, CHOSEN("once"));
+    message = hear_message(r.from_agent_in);
+    CHECK(json_integer_value(json_object_get(message, "id")) == 7);
+    CHECK(json_object_get(message, "result"));
+    json_decref(message);
+    CHECK(AWAIT(access("made", F_OK) == 0, 5000));
+    CHECK(access("never", F_OK) < 0);
+    end_rig(&r);
+}
 
 TEST(a_client_with_terminals_of_its_own)
 {

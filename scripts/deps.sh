@@ -24,6 +24,7 @@ list_packages() {
 	test clang-tidy static analysis
 	test libcmocka-dev unit tests
 	test libvterm-dev a terminal that ours is compared with
+	test chromium the page is clicked through in a browser
 	test musl-tools a shell that is linked with another libc
 	test libseccomp-dev denies system calls, so that fallbacks are tested
 	test fish a shell whose completion is tested

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the peers of others against the MCP servers and the ACP terminals of a build folder. They are installed into
+# Runs the peers of others against the MCP servers, the ACP terminals and the page of a build folder. They are installed into
 # tests/peers as the lock files say; the newer Node that they need is a package of its own.
 # usage: peers.sh BUILD | install
 set -eu
@@ -18,3 +18,4 @@ cd tests/peers
 NACRE=$build/nacre "$node" peers.mjs
 NACRE=$build/nacre "$node" http.mjs
 NACRE=$build/nacre "$node" acp.mjs
+NACRE=$build/nacre NACRE_PICTURES=$build/pictures "$node" page.mjs

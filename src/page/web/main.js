@@ -129,6 +129,8 @@ function showSearch(on) {
   document.body.classList.toggle("searches", on);
 }
 
+// A stream that is asked for a shell anew begins with all of its screen.
+shell.node.addEventListener("rebuilt", () => (watch([]), watchShown()));
 shell.node.addEventListener("back", () => document.body.classList.remove("one"));
 
 // -- The theme ------------------------------------------------------------------------------------

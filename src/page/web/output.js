@@ -9,10 +9,13 @@ import {drawn, plain, Reader} from "./text.js";
 const TAIL = 65536;
 const STEP = 65536;
 const LINES_MAX = 5000;       // that stand in the page
+const FOLLOWED_MAX = 2000;    // while the end is followed
 const LINE_MAX = 4000;        // characters of one
-const FRAME_LINES = 1500;     // that are laid out at once
-const QUEUE_MAX = 131072;     // bytes that wait; of more the end is shown
-const FETCH_MAX = 262144;
+const FRAME_LINES = 400;      // that are laid out at once; a flood has a rest after so many
+const REST_MS = 150;
+const QUEUE_MAX = 65536;      // bytes that wait; of more the end is shown
+const QUEUE_END = 16384;
+const FETCH_MAX = 98304;
 
 function fromBase64(text) {
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -73,10 +76,18 @@ class Writer {
     this.begin = begin;
   }
 
+  // Line by line, since a line is known by the offset of its first byte.
   write(piece, dirty) {
-    const {stream, bytes} = piece;
-    let at = piece.at;
-    const line = () => (this.open[stream] ??= this.begin(at, piece.ms, stream));
+    for (let from = 0; from < piece.bytes.length;) {
+      const newline = piece.bytes.indexOf(10, from);
+      const to = newline < 0 ? piece.bytes.length : newline + 1;
+      this.writeLine({...piece, at: piece.at + from, bytes: piece.bytes.subarray(from, to)}, dirty);
+      from = to;
+    }
+  }
+
+  writeLine({at, ms, stream, bytes}, dirty) {
+    const line = () => (this.open[stream] ??= this.begin(at, ms, stream));
     const change = (f) => {
       const l = line();
       f(l);
@@ -246,7 +257,7 @@ export class Output {
       if (offset > 0) line.node.classList.add("marked");
       line.node.scrollIntoView({block: offset > 0 ? "center" : "start"});
       this.tell({});
-    });
+    }).then(() => this.scrolled());
   }
 
   async toMoment(ms) {
@@ -285,6 +296,7 @@ export class Output {
 
   newer() {
     if (!this.isBehind() || this.asking) return;
+    const before = this.next;
     this.asking = true;
     this.alone(async () => {
       const answer = await this.ask(`offset=${this.next}&limit=${STEP}`);
@@ -292,7 +304,10 @@ export class Output {
       this.next = Math.max(this.next, answer.next);
       this.trimStart();
       this.tell({});
-    }).finally(() => (this.asking = false));
+    }).finally(() => {
+      this.asking = false;
+      if (this.next > before) this.scrolled(); // there may be room for more still
+    });
   }
 
   // More was printed than stands here, and is not on its way.
@@ -324,7 +339,7 @@ export class Output {
   }
 
   layOutSoon() {
-    if (this.frame || this.busyFilling) return;
+    if (this.frame || this.busyFilling || this.resting) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       this.takeQueue();
@@ -333,8 +348,7 @@ export class Output {
 
   takeQueue() {
     if (this.closed || !this.follow) return;
-    // Nobody reads so fast: the end is what is shown.
-    while (this.queued > QUEUE_MAX) this.queued -= this.queue.shift().bytes.length;
+    this.leaveOut();
     let lines = 0;
     while (this.queue.length > 0 && lines < FRAME_LINES) {
       let piece = this.queue[0];
@@ -355,17 +369,41 @@ export class Output {
     this.layOut();
     if (this.follow) this.scrollToEnd();
     this.tell({});
+    if (lines >= FRAME_LINES / 2) this.rest();
     if (this.queue.length > 0) this.layOutSoon();
-    else if (this.next < this.end) this.fill(this.end);
+    else if (this.next < this.end && !this.resting) this.fill(this.end);
+  }
+
+  // During a flood the page has other things to do, too.
+  rest() {
+    this.resting = true;
+    setTimeout(() => {
+      this.resting = false;
+      this.layOutSoon();
+    }, REST_MS);
+  }
+
+  // Nobody reads so fast: the end is what is shown.
+  leaveOut() {
+    if (this.queued <= QUEUE_MAX) return;
+    while (this.queued > QUEUE_END && this.queue.length > 1) this.queued -= this.queue.shift().bytes.length;
+    this.skipTo(this.queue[0].at);
+  }
+
+  skipTo(to) {
+    const from = this.next;
+    if (to <= from) return;
+    this.skipped(to - from, "left out, to keep up ", () => this.toOffset(from));
+    this.next = to;
+    this.writer = this.newWriter();
   }
 
   // What is missing before the next piece: asked for if it is little, else left out.
   fill(to) {
     const from = this.next;
     if (this.stream !== "both" || to - from > FETCH_MAX) {
-      if (this.stream === "both") this.skipped(to - from, "left out, to keep up ", () => this.toOffset(from));
+      if (this.stream === "both") this.skipTo(to);
       this.next = to;
-      this.writer = this.newWriter();
       if (this.queue.length === 0 && this.stream === "both") this.toEnd();
       else this.layOutSoon();
       return;
@@ -399,8 +437,8 @@ export class Output {
   }
 
   trimStart() {
-    const extra = this.lines.length - LINES_MAX;
-    if (extra < 500) return;
+    const extra = this.lines.length - (this.follow ? FOLLOWED_MAX : LINES_MAX);
+    if (extra < 300) return;
     for (const line of this.lines.splice(0, extra)) {
       this.dirty.delete(line);
       line.node?.remove();

@@ -40,7 +40,7 @@ export class Screen {
       if (!key || copies || pastes) return;
       event.preventDefault();
       event.stopPropagation();
-      type({keys: [key], cursor_keys: this.cursorKeys});
+      type(key === event.key ? {text: key} : {keys: [key], cursor_keys: this.cursorKeys});
     });
     this.node.addEventListener("paste", (event) => {
       event.preventDefault();

@@ -44,10 +44,11 @@ export class Shell {
       this.output.toOffset(offset);
       return;
     }
-    if (id === this.id) return;
+    if (id === this.id && offset == null) return;
     this.output?.close();
     this.output = this.screen = null;
     this.id = id;
+    this.log = offset != null; // of a terminal: what it printed, in place of its screen
     if (!this.record) {
       this.clear("This shell is not there any more.");
       return;
@@ -79,8 +80,9 @@ export class Shell {
       el("div.plots", null, ...Object.values(this.plots).map((p) => p.node)));
     this.plotsNode = head.lastChild;
     const parts = [head];
-    if (s.input === "terminal" && isAlive(s)) {
+    if (this.hasScreen(s)) {
       this.screen = new Screen(this.id, this.home.acts ? (body) => this.type(body) : null);
+      this.screen.hint.append(" ", el("button.link", {type: "button", onclick: () => this.showLog(true)}, "what it printed"));
       parts.push(this.screen.wrap);
     } else {
       this.output = new Output(this.id, (news) => this.outputSaid(news));
@@ -89,6 +91,16 @@ export class Shell {
     }
     this.node.replaceChildren(...parts);
     this.built = {tty: !!this.screen, input: s.input, acts: this.home.acts};
+  }
+
+  hasScreen(s) {
+    return s.input === "terminal" && isAlive(s) && !this.log;
+  }
+
+  showLog(on) {
+    this.log = on;
+    this.changed();
+    this.node.dispatchEvent(new Event("rebuilt"));
   }
 
   plotBox(kind, words) {
@@ -113,6 +125,7 @@ export class Shell {
       el("button", {type: "button", title: "G", onclick: () => this.output.toEnd()}, "end"), jump,
       toggle("times", "times"), toggle("wrap", "wrap"),
       el("button", {type: "button", onclick: () => this.output.save(this.record.name.replace(/[^\w.-]/g, "_") || this.id.slice(0, 8)).catch((error) => this.say(error.message))}, "save"),
+      this.record.input === "terminal" && isAlive(this.record) ? el("button", {type: "button", onclick: () => this.showLog(false)}, "screen") : null,
       this.size = el("span.size"));
   }
 
@@ -131,7 +144,7 @@ export class Shell {
   changed() {
     const s = this.record;
     if (!s) return;
-    const tty = s.input === "terminal" && isAlive(s);
+    const tty = this.hasScreen(s);
     if (!this.built || this.built.tty !== tty || this.built.input !== s.input || this.built.acts !== this.home.acts) {
       this.output?.close();
       this.output = this.screen = null;

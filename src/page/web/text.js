@@ -67,7 +67,8 @@ function colourText(colour) {
 }
 
 // Text as a node, drawn so. Styles are set by property, which no policy takes for a stranger's.
-export function drawn(text, style) {
+export function drawn(stretch, style) {
+  const text = stretch.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"); // no line is turned around
   if (!style.classes && !style.front && !style.back) return document.createTextNode(text);
   const node = document.createElement("span");
   node.textContent = text;

@@ -209,7 +209,7 @@ export class List {
     for (const group of this.groups.values()) {
       const s = group.session;
       const running = s ? [...this.home.shells.values()].filter((x) => x.session === s.id && isAlive(x)).length : 0;
-      setText(group.state, !s ? "" : running > 0 ? count(running, "runs", "run") : s.ends_ms ? `idle, ends in ${duration(s.ends_ms - now)}` : "idle");
+      setText(group.state, !s ? "" : running > 0 ? `${running} running` : s.ends_ms ? `idle, ends in ${duration(s.ends_ms - now)}` : "idle");
     }
   }
 

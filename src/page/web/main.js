@@ -57,7 +57,7 @@ home.addEventListener("asks", ({detail: fresh}) => {
 
 function drawTitle() {
   const alive = [...home.shells.values()].filter(isAlive).length;
-  document.title = `${home.asks.length > 0 ? `(${home.asks.length}) ` : ""}nacre · ${count(alive, "runs", "run")}`;
+  document.title = `${home.asks.length > 0 ? `(${home.asks.length}) ` : ""}nacre · ${alive} running`;
 }
 
 function drawBanner() {

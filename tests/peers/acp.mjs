@@ -4,7 +4,7 @@
 // usage: NACRE=build/nacre node acp.mjs
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -99,7 +99,7 @@ async function host() {
 
 // -- The SDK on both sides of the proxy -----------------------------------------------------------
 
-function connectClient(program, { terminals, refusals } = {}) {
+function connectClient(program, { terminals, refusals, permission } = {}) {
   const seen = [], updates = [], shouts = [];
   const app = acp.client({ name: 'client' })
     .onNotification(toClient.session.update, ({ params }) => { updates.push(params); })
@@ -107,6 +107,8 @@ function connectClient(program, { terminals, refusals } = {}) {
     .onRequest('_echo_back', (value) => value, ({ params }) => params);
   if (terminals)
     serveTerminals(app, seen, refusals);
+  if (permission)
+    app.onRequest(toClient.session.requestPermission, ({ params }) => permission(params));
   const { agent } = app.connect(program.stream);
   const said = (sessionId) => updates.filter((u) => u.sessionId === sessionId
     && u.update.sessionUpdate === 'agent_message_chunk').map((u) => u.update.content.text).join('');
@@ -201,6 +203,37 @@ async function proxyAlways() {
   assert.deepEqual(client.seen, []);
   await program.end();
   assert.equal(checkHosting(outer, inner).length, 4);
+}
+
+// What the rules leave open the proxy asks for, and the agent hears only of what came of it.
+async function proxyAsks() {
+  const outer = listenAt(base, [nacre, 'acp-proxy', '--', process.execPath, sdkAgent]);
+  const [command, ...args] = outer.command;
+  const rules = JSON.stringify([{ ask: ['mkdir'] }]);
+  const program = start(command, args, { ...where, env: { ...env, NACRE_POLICY: rules } });
+  const outcomes = [{ outcome: 'selected', optionId: 'once' }, { outcome: 'selected', optionId: 'no' },
+    { outcome: 'cancelled' }, { outcome: 'selected', optionId: 'session' }];
+  const asked = [];
+  const client = connectClient(program, { permission: (params) => {
+    asked.push(params);
+    return { outcome: outcomes[asked.length - 1] };
+  } });
+  const { sessionId } = await client.open();
+  await client.prompt(sessionId, 'mkdir asked-1; echo made');
+  assert.match(client.said(sessionId), /"output":"made/);
+  await assert.rejects(client.prompt(sessionId, 'mkdir asked-2'));
+  await assert.rejects(client.prompt(sessionId, 'mkdir asked-2'));
+  await client.prompt(sessionId, 'mkdir -p asked-3');
+  await client.prompt(sessionId, 'mkdir -p asked-3');
+  assert.equal(asked.length, 4);
+  assert.ok(asked.every((params) => params.sessionId === sessionId));
+  assert.deepEqual(asked[0].options.map(({ kind }) => kind),
+    ['allow_once', 'allow_always', 'reject_once', 'reject_always']);
+  assert.match(asked[0].toolCall.content[0].content.text, /mkdir asked-1/);
+  assert.ok(existsSync(join(base, 'asked-1')) && existsSync(join(base, 'asked-3')));
+  assert.ok(!existsSync(join(base, 'asked-2')));
+  await program.end();
+  validateLines([], outer.messages('server').filter(({ id }) => `${id}`.startsWith('nacre-ask-')));
 }
 
 // -- The SDK as a client of an agent that links the library ---------------------------------------
@@ -371,6 +404,7 @@ const cases = {
   'sdk agent, proxy': proxy,
   'sdk agent, client with terminals': proxyAside,
   'sdk agent, proxy in any case': proxyAlways,
+  'sdk agent, proxy, client is asked': proxyAsks,
   'sdk client, backend': backend,
   'sdk client, refused': backendRefused,
   'sdk client, no terminals': backendWithout,

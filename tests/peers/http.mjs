@@ -9,6 +9,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { askedV1, askedV2, rules } from './asking.mjs';
 import { sdkV1, sdkV2Legacy, sdkV2Modern } from './sdk.mjs';
 import { HttpStage, removeStages, textOf, tools } from './stage.mjs';
 
@@ -68,6 +69,9 @@ const cases = {
   'sdk 2, legacy, 2025-11-25': sdkV2Legacy('2025-11-25'),
   'sdk 2, auto': sdkV2Modern('auto'),
   'sdk 2, pinned to 2026-07-28': sdkV2Modern({ pin: '2026-07-28' }),
+  'asked, sdk 1, 2025-11-25': askedV1,
+  'asked, sdk 2, 2025-06-18': askedV2('legacy', '2025-06-18'),
+  'asked, sdk 2, 2026-07-28': askedV2({ pin: '2026-07-28' }),
   'inspector, legacy': inspector('legacy'),
   'inspector, modern': inspector('modern'),
   'conformance, 2025-11-25': conformance('2025-11-25', 'conformance-2025-11-25.yml',
@@ -83,7 +87,8 @@ const cases = {
 };
 
 // Who serves a case; the others have a server of shells that wants a token.
-const serverOf = (name) => (name.startsWith('conformance of everything') ? everything
+const serverOf = (name) => (name.startsWith('asked') ? () => HttpStage.openRuled(rules)
+  : name.startsWith('conformance of everything') ? everything
   : name.startsWith('conformance') ? shells : HttpStage.open);
 
 const left = Object.entries(cases);

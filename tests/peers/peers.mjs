@@ -4,11 +4,20 @@
 // usage: NACRE=build/nacre node peers.mjs [WORD...]
 //   only the cases whose name has one of the words
 import { availableParallelism } from 'node:os';
+import { askedV1, askedV2, rules } from './asking.mjs';
 import { inspector } from './inspector.mjs';
 import { sdk2024, sdkV1, sdkV2Legacy, sdkV2Modern } from './sdk.mjs';
 import { removeStages, Stage } from './stage.mjs';
 import { modernStranger, strangerOf } from './strangers.mjs';
 import { checkWire } from './wire.mjs';
+
+// Where the rules leave something to a person.
+function asking(test) {
+  return (stage) => {
+    stage.env.NACRE_POLICY = rules;
+    return test(stage);
+  };
+}
 
 const cases = {
   'inspector, legacy': inspector('legacy'),
@@ -20,6 +29,9 @@ const cases = {
   'sdk 2, legacy, 2025-11-25': sdkV2Legacy('2025-11-25'),
   'sdk 2, auto': sdkV2Modern('auto'),
   'sdk 2, pinned to 2026-07-28': sdkV2Modern({ pin: '2026-07-28' }),
+  'sdk 1, asked, 2025-11-25': asking(askedV1),
+  'sdk 2, asked, 2025-06-18': asking(askedV2('legacy', '2025-06-18')),
+  'sdk 2, asked, 2026-07-28': asking(askedV2({ pin: '2026-07-28' })),
   'strangers of 2024-11-05': strangerOf('2024-11-05'),
   'strangers of 2025-03-26': strangerOf('2025-03-26'),
   'strangers of 2025-06-18': strangerOf('2025-06-18'),

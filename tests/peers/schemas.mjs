@@ -93,6 +93,10 @@ function ofJsonSchema(schema) {
   return {
     resultOf: (method) => results.get(method),
     notificationOf: (method) => notifications.get(method),
+    // What a server may ask of a client: by a request, or by a result.
+    requestOf: (method) => (method === 'elicitation/create' && !('InputRequiredResult' in definitions)
+      && 'ElicitRequest' in definitions ? 'ElicitRequest' : undefined),
+    inputRequired: 'InputRequiredResult' in definitions ? 'InputRequiredResult' : undefined,
     // A revision that defines the standard errors has no others.
     errorOf: (code) => (errors.has(-32602) && !errors.has(code) ? undefined : { code }),
     envelope: 'JSONRPCResultResponse' in definitions ? 'JSONRPCResultResponse' : 'JSONRPCResponse',

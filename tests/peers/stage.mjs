@@ -91,8 +91,18 @@ export class HttpStage extends Stage {
     return HttpStage.openWith(nacre, 'serve', '--listen', 'localhost:0', ...options);
   }
 
-  static async openWith(program, ...args) {
+  // Where the rules leave something to a person.
+  static openRuled(rules) {
+    return HttpStage.start({ NACRE_POLICY: rules }, nacre, 'serve', '--listen', 'localhost:0');
+  }
+
+  static openWith(program, ...args) {
+    return HttpStage.start({}, program, ...args);
+  }
+
+  static async start(env, program, ...args) {
     const stage = new HttpStage();
+    Object.assign(stage.env, env);
     stage.process = spawn(program, args,
       { env: stage.env, cwd: stage.cwd, stdio: ['ignore', 'pipe', 'inherit'] });
     const [line] = await once(stage.process.stdout, 'data');

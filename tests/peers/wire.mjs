@@ -61,7 +61,9 @@ class Connection {
     if (Array.isArray(message)) return this.faultsOfBatch(message);
     if (message === null || typeof message !== 'object') return ['is no object'];
     if ('method' in message) {
-      return 'id' in message ? ['is a request'] : this.faultsOfNotification(message);
+      return 'id' in message
+        ? this.validate(this.legacy, message.method, (d) => d.requestOf?.(message.method), message)
+        : this.faultsOfNotification(message);
     }
     if (!('id' in message) || message.id === null) return this.faultsOfLostError(message);
     const request = this.requests.get(keyOf(message.id));
@@ -93,10 +95,11 @@ class Connection {
   faultsOfResult(message, request) {
     if (request.method === 'initialize') this.legacy = message.result.protocolVersion;
     const revision = request.revision ?? this.legacy;
+    const asks = message.result.resultType === 'input_required';
     return [
       ...this.validate(revision, `answer to ${request.method}`, (d) => d.envelope, message),
-      ...this.validate(revision, `result of ${request.method}`, (d) => d.resultOf(request.method),
-        message.result),
+      ...this.validate(revision, `result of ${request.method}`, 
+        (d) => (asks ? d.inputRequired : d.resultOf(request.method)), message.result),
     ];
   }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <nacre/nacre.h>
 
@@ -17,8 +18,11 @@
 #include "console/live.h"
 #include "console/out.h"
 #include "console/print_json.h"
+#include "console/raw_terminal.h"
 #include "console/shells.h"
 #include "console/signals.h"
+#include "console/viewer.h"
+#include "screen/terminal.h"
 #include "session/refusals.h"
 #include "view/fence_words.h"
 #include "view/limit_words.h"
@@ -36,6 +40,7 @@ struct run_options {
     bool summary;
     bool json;
     bool refusals; /* say it also if there were none */
+    bool tty, typed;
 };
 
 static int open_input(const char *path, int *ret_fd)
@@ -199,6 +204,13 @@ static int follow(const struct run_options *o, struct live *l)
 {
     nacre_error error = NACRE_ERROR_INIT;
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
+    if (o->tty && o->typed) {
+        struct viewer_end end = {0};
+        int status = viewer_stand_in(l->session, &l->id, l->watch, &end);
+        /* Its terminal may be gone: then it ends, as by the signal that says so. */
+        int signal = end.detached || status != STATUS_OK ? SIGHUP : end.signal;
+        live_seen(l, end.missed, end.next, signal);
+    }
     if (live_follow(l, &error) < 0 || record_of_end(l, &record, &error) < 0)
         return library_failure(&error);
 
@@ -257,6 +269,72 @@ int run_explained(char **words, size_t count, const struct fence_args *fence)
     return status == STATUS_OK ? run_command(&options, &command) : status;
 }
 
+/* It is a person's own terminal: what nacre says in place of one, to keep programs from asking, is
+ * not said. Each variable is as this person has it. */
+static const char *const of_people[] = {
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "PAGER",
+    "GIT_PAGER",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "EDITOR",
+    "VISUAL",
+    "GIT_TERMINAL_PROMPT",
+    "DEBIAN_FRONTEND",
+    "GCM_INTERACTIVE",
+};
+
+#define OWN_ENV_MAX (ARRAY_SIZE(of_people) + 64)
+
+static int put_own_variable(struct buf *text, const char *name, size_t *at)
+{
+    const char *value = getenv(name);
+    *at = text->len;
+    int r = buf_printf(text, value ? "%s=%s" : "%s", name, value);
+    return r < 0 ? r : buf_append(text, "", 1);
+}
+
+/* Before what the call says itself, which comes last and counts. */
+static int lay_out_own_env(const struct run_options *o, struct buf *text, const char **env)
+{
+    size_t at[ARRAY_SIZE(of_people)], n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(of_people); i++)
+        if (put_own_variable(text, of_people[i], &at[i]) < 0)
+            return failure("out of memory");
+    for (; n < ARRAY_SIZE(of_people); n++)
+        env[n] = text->data + at[n];
+    for (const char **more = o->env; more && *more; more++) {
+        if (n + 1 >= OWN_ENV_MAX)
+            return usage_error("run: -it takes at most %zu of --env",
+                               OWN_ENV_MAX - ARRAY_SIZE(of_people) - 1);
+        env[n++] = *more;
+    }
+    env[n] = NULL;
+    return STATUS_OK;
+}
+
+static int give_terminal(const struct run_options *o, nacre_command *command, struct buf *text,
+                         const char **env)
+{
+    unsigned columns, rows;
+    if (o->input || o->summary || o->json)
+        return usage_error("run: --tty excludes --stdin, --summary and --json");
+    if (o->typed && !raw_terminal_is_possible())
+        return failure("run: -it needs a terminal, and stdin or stdout is none");
+    command->tty = 1;
+    if (isatty(STDOUT_FILENO)) {
+        raw_terminal_size(&columns, &rows);
+        command->columns = (int)MIN(MAX(columns, TERMINAL_COLUMNS_MIN), TERMINAL_COLUMNS_MAX);
+        command->rows = (int)MIN(MAX(rows, TERMINAL_ROWS_MIN), TERMINAL_ROWS_MAX);
+    }
+    if (!o->typed)
+        return STATUS_OK;
+    command->env = env;
+    return lay_out_own_env(o, text, env);
+}
+
 static int run_in_foreground(const void *options, char **words, size_t count)
 {
     const struct run_options *o = options;
@@ -274,8 +352,15 @@ static int run_in_foreground(const void *options, char **words, size_t count)
     command.env = (const char *const *)o->env;
     command.timeout_ms = o->timeout_ms;
 
+    struct buf text cleanup_buf = BUF_UP_TO((size_t)1 << 20);
+    const char *own_env[OWN_ENV_MAX];
+    if (o->tty && (status = give_terminal(o, &command, &text, own_env)) != STATUS_OK)
+        return status;
     cleanup_close int input = -EBADF;
-    if (o->input) {
+    if (o->typed && !o->tty) {
+        command.input = NACRE_STDIN_FD;
+        command.input_fd = STDIN_FILENO;
+    } else if (o->input) {
         bool ours = strcmp(o->input, "-") == 0;
         if (!ours && (status = open_input(o->input, &input)) != STATUS_OK)
             return status;
@@ -298,6 +383,12 @@ const struct verb verb_run = {
         "Ctrl-C, SIGTERM and SIGHUP end the command with everything it started: SIGTERM, two\n"
         "seconds, SIGKILL; a second Ctrl-C is SIGKILL at once.\n"
         "\n"
+        "With -it this terminal is the command's own: every key goes to it, Ctrl-C too, and what "
+        "it\n"
+        "writes is shown, but for what would make this terminal answer, or reach its clipboard. "
+        "The\n"
+        "record is as of any shell; what is typed is not in it.\n"
+        "\n"
         "exit status:\n"
         "  that of the command\n"
         "  128+N   the command was ended by signal N, or nacre run was\n"
@@ -309,15 +400,20 @@ const struct verb verb_run = {
         "examples:\n"
         "  nacre run -- 'make -j2 test 2>&1 | tail -40'\n"
         "  nacre run -- printf '[%s]\\n' 'a b' '$HOME'\n"
-        "  nacre run --timeout 60 --cwd web --env CI=1 --summary -- 'npm test'\n",
+        "  nacre run --timeout 60 --cwd web --env CI=1 --summary -- 'npm test'\n"
+        "  nacre run -it -- python3\n",
     .options = {{"timeout", "S", "end it after S seconds, with everything it started",
-                 OPTION_SECONDS, true, offsetof(struct run_options, timeout_ms), 't'},
+                 OPTION_SECONDS, true, offsetof(struct run_options, timeout_ms)},
                 {"cwd", "D", "the directory to run it in", OPTION_TEXT, false,
                  offsetof(struct run_options, cwd), 'C', OFFERED_FOLDERS},
                 {"env", "K=V", "set a variable in its environment; may be repeated", OPTION_LIST,
                  false, offsetof(struct run_options, env), 'e'},
                 {"stdin", "FILE|-", "its input, - for ours; without this it reads nothing",
                  OPTION_TEXT, false, offsetof(struct run_options, input), 0, OFFERED_FILES},
+                {"tty", NULL, "give it a terminal, in the size of this one", OPTION_FLAG, false,
+                 offsetof(struct run_options, tty), 't'},
+                {"interactive", NULL, "with -t: this terminal is its own; else: --stdin -",
+                 OPTION_FLAG, false, offsetof(struct run_options, typed), 'i'},
                 {"shell", "SH", "the shell that reads the command (bash if there is one, else sh)",
                  OPTION_TEXT, false, offsetof(struct run_options, shell), 0},
                 LIMIT_OPTION(run_options),

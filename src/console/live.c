@@ -241,6 +241,17 @@ int live_follow(struct live *l, nacre_error *reterr)
     return go_on_until(l, answered, reterr);
 }
 
+void live_seen(struct live *l, uint64_t missed, uint64_t next, int signal)
+{
+    l->copying = false;
+    l->missed = missed;
+    l->next = next;
+    l->settled = signal == 0;
+    l->signal = signal;
+    if (signal != 0)
+        ender_start(l, true);
+}
+
 uint64_t live_missed(const struct live *l, const nacre_record *record)
 {
     uint64_t end = record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR];

@@ -60,5 +60,8 @@ int live_follow(struct live *l, nacre_error *reterr);
 /* How many bytes could not be copied because the log no longer had them. */
 uint64_t live_missed(const struct live *l, const nacre_record *record);
 
+/* Somebody else has seen all of it, and an answer may be given; or a signal came that ends it. */
+void live_seen(struct live *l, uint64_t missed, uint64_t next, int signal);
+
 /* Ends what is left of the tree, quietly. The result is in l->ender. */
 int live_end(struct live *l, nacre_error *reterr);

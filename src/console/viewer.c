@@ -15,6 +15,7 @@
 #include "console/tail.h"
 #include "screen/canvas.h"
 #include "screen/harmless.h"
+#include "screen/passing.h"
 #include "session/replay.h"
 
 #define CHUNK     65536
@@ -37,6 +38,7 @@ struct viewer {
     struct replay replay;
     struct canvas canvas;
     struct harmless shown[2]; /* of pipes */
+    struct passing *passing;  /* of a terminal that this one stands in for, or NULL */
     struct buf typed;         /* and not taken yet */
     unsigned top, left;       /* the part that is shown */
     int64_t drawn_ns, notice_ns;
@@ -57,6 +59,12 @@ struct viewer {
 static bool has_screen(const struct viewer *v)
 {
     return v->replay.is_terminal;
+}
+
+/* Its bytes are shown one after the other: what was read is written before more is read. */
+static bool has_stream(const struct viewer *v)
+{
+    return !has_screen(v);
 }
 
 static const char *what_keys_do(const struct viewer *v)
@@ -125,7 +133,13 @@ static void take_piece(struct viewer *v, const nacre_piece *piece)
 {
     v->dirty = true;
     v->replay.partial |= piece->gap_bytes > 0;
-    if (!has_screen(v)) {
+    v->end.missed += piece->gap_bytes;
+    v->end.next = piece->offset + piece->size;
+    if (v->passing) {
+        passing_feed(v->passing, &v->terminal.pending, v->data, piece->size);
+        return;
+    }
+    if (has_stream(v)) {
         harmless_feed(&v->shown[piece->stream], &v->terminal.pending, v->data, piece->size);
         return;
     }
@@ -137,9 +151,11 @@ static void take_piece(struct viewer *v, const nacre_piece *piece)
 /* A size may have changed without anything being printed. */
 static void look_at_size(struct viewer *v)
 {
-    const struct terminal *t = grid_terminal(v->replay.grid);
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
-    if (!has_screen(v) || nacre_watch_record(v->watch, &record, NULL) < 0 ||
+    if (has_stream(v))
+        return;
+    const struct terminal *t = grid_terminal(v->replay.grid);
+    if (nacre_watch_record(v->watch, &record, NULL) < 0 ||
         (record.columns == t->columns && record.rows == t->rows))
         return;
     replay_refresh(&v->replay);
@@ -159,7 +175,7 @@ static void note_event(struct viewer *v, const nacre_event *event)
 static int hear_shell(struct viewer *v, nacre_error *error)
 {
     int64_t deadline = clock_deadline(TURN_MS);
-    bool waits = !has_screen(v) && raw_terminal_owes(&v->terminal);
+    bool waits = has_stream(v) && raw_terminal_owes(&v->terminal);
     do {
         nacre_event event = {0};
         int r = waits ? 0 : nacre_watch_next(v->watch, v->data, sizeof v->data, &event, error);
@@ -168,7 +184,7 @@ static int hear_shell(struct viewer *v, nacre_error *error)
         if (waits)
             break;
         note_event(v, &event);
-        waits = !has_screen(v) && raw_terminal_owes(&v->terminal);
+        waits = has_stream(v) && raw_terminal_owes(&v->terminal);
     } while (!v->idle && !v->over && clock_left_ms(deadline) > 0);
     if (v->idle)
         look_at_size(v);
@@ -221,7 +237,7 @@ static void read_lines_again(struct viewer *v)
 
 static bool types_lines(const struct viewer *v)
 {
-    return v->options->input && !has_screen(v);
+    return v->options->input && has_stream(v) && !v->passing;
 }
 
 /* A terminal would send SIGINT for Ctrl-C; there is none. */
@@ -336,7 +352,7 @@ static int wait_for_any(struct viewer *v)
         [SHELL] = {.fd = v->over ? -1 : nacre_watch_fd(v->watch), .events = POLLIN},
         [WINDOW] = {.fd = owes ? STDOUT_FILENO : -1, .events = POLLOUT},
     };
-    if (RETRY(poll(fds, ARRAY_SIZE(fds), owes && !has_screen(v) ? SLICE_MS : time_left(v))) < 0)
+    if (RETRY(poll(fds, ARRAY_SIZE(fds), owes && has_stream(v) ? SLICE_MS : time_left(v))) < 0)
         return -errno;
     int r = fds[SIGNALS].revents ? hear_signal(v) : 0;
     if (fds[KEYS].revents)
@@ -405,49 +421,107 @@ static int begin(struct viewer *v, nacre_error *error)
     return r < 0 ? library_failure(error) : STATUS_OK;
 }
 
+/* One that has ended already is only seen. */
+static int begin_standing_in(struct viewer *v, nacre_error *error)
+{
+    nacre_attach_options attach = NACRE_ATTACH_OPTIONS_INIT;
+    if (measure_window(v) < 0)
+        return failure("out of memory");
+    attach.input = 1;
+    attach.columns = (int)v->canvas.columns;
+    attach.rows = (int)v->canvas.rows;
+    int r = nacre_attach(v->session, v->watch, &attach, error);
+    v->is_deaf = r == NACRE_ECLOSED || r == NACRE_EUNSUPPORTED;
+    return r < 0 && !v->is_deaf ? library_failure(error) : STATUS_OK;
+}
+
+/* What shows that we are there, and what nobody shall see of it afterwards. */
+static int frame(struct viewer *v, struct buf *enter, struct buf *leave)
+{
+    struct canvas all = {.modes = CANVAS_KEYS};
+    int r = has_screen(v) ? canvas_enter(&v->canvas, enter) : buf_str(enter, "");
+    if (r == 0)
+        r = has_screen(v) ? canvas_leave(&all, leave) : buf_str(leave, "\x1b[0m");
+    return r;
+}
+
+static void end_stream(struct viewer *v, struct buf *leave)
+{
+    for (int s = 0; s < 2 && has_stream(v) && !v->passing; s++)
+        harmless_end(&v->shown[s], &v->terminal.pending);
+    if (v->passing && passing_leave(v->passing, leave) == 0)
+        v->terminal.leave = leave->data;
+}
+
 static int view(struct viewer *v)
 {
     struct buf enter cleanup_buf = BUF_UP_TO(1024), leave cleanup_buf = BUF_UP_TO(1024);
-    struct canvas all = {.modes = CANVAS_KEYS};
     nacre_error error = NACRE_ERROR_INIT;
-    if (has_screen(v) && (canvas_enter(&v->canvas, &enter) < 0 || canvas_leave(&all, &leave) < 0))
+    if (frame(v, &enter, &leave) < 0)
         return failure("out of memory");
-    int r = raw_terminal_open(&v->terminal, enter.data ? enter.data : "",
-                              leave.data ? leave.data : "\x1b[0m");
+    int r = raw_terminal_open(&v->terminal, enter.data, leave.data);
     int status = STATUS_OK;
     if (r == 0 && types_lines(v))
         read_lines_again(v);
     if (r == 0)
         status = view_on(v, &error);
-    for (int s = 0; s < 2 && !has_screen(v); s++)
-        harmless_end(&v->shown[s], &v->terminal.pending);
+    end_stream(v, &leave);
     raw_terminal_close(&v->terminal);
-    return r < 0 ? failure("attach: cannot take the terminal: %s", err_text(-r)) : status;
+    return r < 0 ? failure("cannot take the terminal: %s", err_text(-r)) : status;
+}
+
+static struct viewer *viewer_new(nacre_session *session, const nacre_id *id,
+                                 const struct viewer_options *options)
+{
+    static struct viewer viewer;
+    viewer = (struct viewer){.session = session,
+                             .id = *id,
+                             .name = nacre_id_short(id),
+                             .options = options,
+                             .leave = options->leave,
+                             .typed = BUF_UP_TO(2 * TYPED_MAX),
+                             .replay = REPLAY_NONE,
+                             .shown = {{.colours = true}, {.colours = true}},
+                             .notice_ns = clock_deadline(NOTICE_MS)};
+    return &viewer;
+}
+
+static struct viewer_end viewer_done(struct viewer *v)
+{
+    replay_done(&v->replay);
+    canvas_done(&v->canvas);
+    explicit_bzero(v->typed.data, v->typed.len);
+    buf_done(&v->typed);
+    return v->end;
 }
 
 int viewer_run(nacre_session *session, const nacre_id *id, const struct viewer_options *options,
                struct viewer_end *ret_end)
 {
-    static struct viewer viewer;
-    struct viewer *v = &viewer;
+    struct viewer *v = viewer_new(session, id, options);
     nacre_error error = NACRE_ERROR_INIT;
-    *v = (struct viewer){.session = session,
-                         .id = *id,
-                         .options = options,
-                         .leave = options->leave,
-                         .typed = BUF_UP_TO(2 * TYPED_MAX),
-                         .replay = REPLAY_NONE,
-                         .shown = {{.colours = true}, {.colours = true}},
-                         .notice_ns = clock_deadline(NOTICE_MS)};
-    v->name = nacre_id_short(id);
     int status = begin(v, &error);
     if (status == STATUS_OK)
         status = view(v);
     nacre_watch_close(v->watch);
-    replay_done(&v->replay);
-    canvas_done(&v->canvas);
-    explicit_bzero(v->typed.data, v->typed.len);
-    buf_done(&v->typed);
-    *ret_end = v->end;
+    *ret_end = viewer_done(v);
+    return status;
+}
+
+int viewer_stand_in(nacre_session *session, const nacre_id *id, nacre_watch *watch,
+                    struct viewer_end *ret_end)
+{
+    static const struct viewer_options options = {.input = true, .resize = true};
+    static struct passing passing;
+    struct viewer *v = viewer_new(session, id, &options);
+    nacre_error error = NACRE_ERROR_INIT;
+    v->watch = watch;
+    v->passing = &passing;
+    passing = (struct passing){0};
+    int status = begin_standing_in(v, &error);
+    terminal_init(&passing.terminal, v->canvas.columns, v->canvas.rows);
+    if (status == STATUS_OK)
+        status = view(v);
+    *ret_end = viewer_done(v);
     return status;
 }

@@ -379,10 +379,17 @@ bool run_watch_is_kept(const nacre_watch *w)
 
 /* -- Saying something ------------------------------------------------------------------------- */
 
-int run_watch_say(nacre_watch *w, const void *message, size_t size)
+/* Whether there is somebody to talk to. */
+static bool has_keeper(nacre_watch *w)
 {
     nacre_error error;
-    if (hear_news(w, &error) < 0 || w->source != WATCH_KEEPER)
+    return hear_news(w, &error) >= 0 && w->source == WATCH_KEEPER &&
+           !(w->known && state_is_final(&w->state));
+}
+
+int run_watch_say(nacre_watch *w, const void *message, size_t size)
+{
+    if (!has_keeper(w))
         return -ECONNREFUSED;
     if (w->waits)
         return 0;
@@ -395,12 +402,11 @@ int run_watch_say(nacre_watch *w, const void *message, size_t size)
 
 int run_watch_ask(nacre_watch *w, const void *message, size_t size, int64_t timeout_ms)
 {
-    nacre_error error;
     int64_t deadline = clock_deadline(timeout_ms);
     int r = run_watch_say(w, message, size);
     while (r >= 0 && clock_left_ms(deadline) > 0) {
         struct pollfd poller = {.fd = w->fd, .events = POLLIN};
-        if (hear_news(w, &error) < 0 || w->source != WATCH_KEEPER)
+        if (!has_keeper(w))
             return -ECONNREFUSED;
         if (r == 1 && !w->waits)
             return -w->answer;

@@ -60,6 +60,11 @@ static int set_modes(struct canvas *c, uint32_t modes, struct buf *out)
     return r;
 }
 
+int canvas_keys_off(struct canvas *c, struct buf *out)
+{
+    return set_modes(c, 0, out);
+}
+
 int canvas_enter(struct canvas *c, struct buf *out)
 {
     c->known = false;

@@ -43,6 +43,8 @@ void canvas_done(struct canvas *c);
 /* What is to be written first and last, so that the terminal is as it was. */
 int canvas_enter(struct canvas *c, struct buf *out);
 int canvas_leave(struct canvas *c, struct buf *out);
+/* Ends the modes for keys that are on. */
+int canvas_keys_off(struct canvas *c, struct buf *out);
 
 /* Appends what shows the scene. 0, -ENOMEM or -E2BIG. */
 int canvas_draw(struct canvas *c, const struct scene *scene, struct buf *out);

@@ -352,6 +352,42 @@ END
     holds "$out" '"x", "0"'
 }
 
+case_a_terminal_of_ones_own() {
+    open_window 80 24
+    tm set-option -g set-clipboard on
+    type_line "PAGER=mine $nacre run -it -- 'trap \"echo caught\" INT; stty size; tty; echo \$PAGER \$TERM; cat; cat; exit 7'; echo status \$?"
+    until_true on_screen '24 80'
+    on_screen "mine $(tm show-options -gv default-terminal)" || fail "$(screen)"
+    type_line 'typed'
+    until_true eval '[ "$(screen | grep -c typed)" = 2 ]'
+    press C-c
+    until_true on_screen caught
+    tm resize-window -x 90 -y 20
+    press C-d
+    until_true on_screen 'status 7'
+    terminal_is_as_it_was
+    type_line "clear; $nacre run -it -- 'stty raw -echo; printf \"\\033[6n\\033]52;c;aGFja2Vk\\007\\033[c\"; head -c 6 | od -An -c; stty sane; stty size'; echo status \$?"
+    until_true on_screen 'status 0'
+    on_screen '20 90' || fail "$(screen)"
+    terminal_is_as_it_was
+    ! tm show-buffer 2>/dev/null | grep -q hacked || fail 'the clipboard was written'
+    type_line "clear; $nacre run -it -- 'printf \"\\033[?1049h\\033[?1h\\033[?1000h\\033[?25lfull\"; sleep 300'; echo status \$?"
+    until_true on_screen full
+    kill -TERM "$(pgrep -f "^$nacre run -it" -P "$(tm display-message -p '#{pane_pid}')")"
+    until_true off_screen full
+    terminal_is_as_it_was
+    type_line "clear; $nacre run -it -- true; echo status \$?; $nacre run -it -- seq 1000; echo status \$?"
+    until_true eval '[ "$(screen | grep -c "status 0")" = 1 ] && screen | grep -q ^1000'
+    terminal_is_as_it_was
+    nacre run -it -- true
+    equal "$status" 1
+    holds "$err" 'needs a terminal'
+    nacre run -t -- 'tty; exit 3'
+    equal "$status" 3
+    match "$out" '^/dev/pts/'
+    [ "$(echo in | "$nacre" run -i -- cat)" = in ] || fail '-i passes no stdin on'
+}
+
 case_without_a_terminal_it_says_so() {
     start "$reads"
     nacre attach "$id"

@@ -102,10 +102,10 @@ case_argv() {
 
 case_letters() {
     local id
-    nacre run -t 0.2 -C / -e A=1 -e B=2 -- 'pwd; echo $A$B; exec sleep 60'
+    nacre run --timeout 0.2 -C / -e A=1 -e B=2 -- 'pwd; echo $A$B; exec sleep 60'
     equal "$status" 124
     equal "$out" $'/\n12'
-    nacre run -t2m -eA=3 -- 'echo $A'
+    nacre run --timeout 2m -eA=3 -- 'echo $A'
     equal "$out" 3
     id=$("$nacre" start -- 'seq 1 5') || fail "start failed"
     nacre wait "$id" -t 10s
@@ -125,7 +125,7 @@ case_letters() {
     usage 'unknown option "-x"' ls -x
     usage 'unknown option "-ax"' ls -ax
     usage '--tail needs a value' logs abcd -n
-    usage '--timeout takes a time above 0' run -t 0 -- true
+    usage '--timeout takes a time above 0' run --timeout 0 -- true
     nacre -V
     equal "$out" "$("$nacre" --version)"
 }
@@ -481,7 +481,7 @@ case_complete() {
     equal "$(offered help ki)" 'kill '
     equal "$(offered --)" ''
     equal "$(offered run --su)" '--summary '
-    equal "$(offered run -t 5 --su)" '--summary '
+    equal "$(offered run --timeout 5 --su)" '--summary '
     equal "$(offered run --cwd '')" ':folders '
     equal "$(offered run --stdin '')" ':files '
     equal "$(offered run --cwd / make '')" ':program 3 '

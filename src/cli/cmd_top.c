@@ -17,6 +17,7 @@
 #include "console/shells.h"
 #include "console/signals.h"
 #include "console/table.h"
+#include "console/viewer.h"
 #include "screen/render.h"
 
 #define EVERY_MS    1000
@@ -222,7 +223,7 @@ static int put_footer(struct top *t, struct buf *out)
         snprintf(text, sizeof text, "%s", t->note);
     else
         snprintf(text, sizeof text,
-                 "j k choose  PgUp PgDn output  x end  / filter  s sort  a all  "
+                 "j k choose  PgUp PgDn output  a attach  x end  / filter  s sort  "
                  "? keys  q quit");
     return brief_line(out, text, t->screen.columns);
 }
@@ -376,7 +377,9 @@ static const char help_text[] =
     "  x                end it, with all that it started; asks, and tells what came of it\n"
     "  /                show only what has a text; Enter keeps it, Esc drops it\n"
     "  s                sort by age, cpu, memory, status\n"
-    "  a                show what has ended, too\n"
+    "  a                attach: see its screen as it goes on; Ctrl-] d comes back\n"
+    "  i                likewise, and type to it\n"
+    "  e                show what has ended, too\n"
     "  q                leave\n";
 
 static int draw_top(struct top *t)
@@ -384,12 +387,12 @@ static int draw_top(struct top *t)
     struct buf picture cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     full_screen_measure(&t->screen);
     size_t rows = MAX(t->screen.rows, (size_t)8);
-    size_t wanted = t->help ? 7 : MAX(t->count + 1, (size_t)2);
+    size_t wanted = t->help ? 9 : MAX(t->count + 1, (size_t)2);
     size_t list = MIN(wanted, (rows - 3) / 2), output = rows - 3 - list;
     int r = put_heading(t, &picture);
     if (r == 0)
         r = t->help ? buf_str(&picture, help_text) : put_shells(t, list, &picture);
-    for (size_t i = t->help        ? 7
+    for (size_t i = t->help        ? 9
                     : t->count > 0 ? MIN(t->count + 1, list)
                                    : 1;
          r == 0 && i < list; i++)
@@ -468,6 +471,23 @@ static bool press_in_list(struct top *t, int key)
     }
 }
 
+/* The terminal is theirs meanwhile. */
+static void attach_to_chosen(struct top *t, bool input)
+{
+    struct viewer_options options = {.input = input};
+    struct viewer_end end = {0};
+    detach_key_parse(&options.leave, DETACH_KEY);
+    full_screen_close(&t->screen);
+    int status = viewer_run(t->session, &t->chosen, &options, &end);
+    if (full_screen_open(&t->screen) < 0)
+        t->screen.signal = SIGTERM;
+    if (end.signal)
+        t->screen.signal = end.signal;
+    if (status != STATUS_OK)
+        say_below(t, "%.8s cannot be attached to, or takes no input",
+                  nacre_id_format(&t->chosen).s);
+}
+
 static bool press_key(struct top *t, int key)
 {
     if (t->kills) {
@@ -487,8 +507,10 @@ static bool press_key(struct top *t, int key)
         t->help = !t->help;
     else if (key == 's')
         t->order = (t->order + 1) % ORDERS;
-    else if (key == 'a')
+    else if (key == 'e')
         t->all = !t->all;
+    else if ((key == 'a' || key == 'i') && t->count > 0)
+        attach_to_chosen(t, key == 'i');
     else
         return press_in_list(t, key);
     return true;
@@ -513,6 +535,8 @@ static int run_top(struct top *t)
             return STATUS_OK;
         if (key != KEY_NONE && press_key(t, key))
             next_ns = 0;
+        if (t->screen.signal != 0)
+            return STATUS_OK;
     }
 }
 
@@ -545,7 +569,7 @@ const struct verb verb_top = {
         "On top the shells that run or linger, of every session, newest first; below the end\n"
         "of what the chosen one has printed. j and k or the arrows choose, PgUp and PgDn\n"
         "scroll its output, x ends it with all that it started (and asks first), / shows\n"
-        "only what has a text, s sorts, a shows what has ended, too, ? lists the keys, q\n"
-        "leaves.\n",
+        "only what has a text, s sorts, e shows what has ended, too, a attaches to the chosen one\n"
+        "and i types to it, until Ctrl-] d; ? lists the keys, q leaves.\n",
     .run = top,
 };

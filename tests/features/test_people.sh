@@ -223,7 +223,7 @@ case_wait_exit_code() {
     equal "$status" 3
     nacre wait --exit-code "$ok"
     equal "$status" 0
-    bad=$("$nacre" start -t 0.1 -- 'exec sleep 300') || fail "start failed"
+    bad=$("$nacre" start --timeout 0.1 -- 'exec sleep 300') || fail "start failed"
     nacre wait --exit-code "$ok" "$bad"
     equal "$status" 124
     bad=$("$nacre" start -- 'kill -SEGV $$') || fail "start failed"

@@ -94,7 +94,7 @@ case_one_is_ended_with_its_proof() {
     until_true on_screen '3 processes got the signal, 0 needed SIGKILL, 0 left'
     until_true is_chosen stays
     until_true eval '! screen | grep -q "\[goes\]"'
-    press a
+    press e
     until_true on_screen 'killed'
     end_all
 }
@@ -181,6 +181,33 @@ case_signals_leave_the_terminal_as_it_was() {
         until_true on_screen left
         close_top
     done
+    end_all
+}
+
+case_a_shell_is_attached_to_and_back() {
+    nacre start --size 80x24 'echo ready; while read -r line; do echo "got <$line>"; done'
+    equal "$status" 0
+    open_top 80 24
+    until_true on_screen 'j k choose'
+    press a
+    until_true on_screen 'looking only'
+    press C-]
+    press d
+    until_true on_screen 'j k choose'
+    press i
+    until_true on_screen 'typing'
+    press h e l l o Enter
+    until_true on_screen 'got <hello>'
+    press C-]
+    press d
+    until_true on_screen 'j k choose'
+    on_screen 'got <hello>' || fail "$(screen)"
+    press i
+    until_true on_screen 'typing'
+    press C-d
+    until_true on_screen 'nothing runs'
+    press q
+    until_true on_screen left
     end_all
 }
 

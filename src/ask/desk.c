@@ -302,9 +302,9 @@ bool desk_has_answer(struct desk *d, const struct open_question *o, struct desk_
 /* With the lock. Who waits for it hears of it; else it is a grant, or forgotten. */
 static void set_answer(struct desk *d, struct open_question *o, const struct desk_answer *answer)
 {
-    bool yes = answer->kind == NACRE_ANSWER_ONCE || answer->kind == NACRE_ANSWER_ALWAYS;
-    bool lasts = answer->kind == NACRE_ANSWER_SESSION || answer->kind == NACRE_ANSWER_NEVER;
-    if (lasts || (o->ahead && yes))
+    bool lasts = answer->kind == NACRE_ANSWER_SESSION || answer->kind == NACRE_ANSWER_NEVER ||
+                 answer->kind == NACRE_ANSWER_ALWAYS;
+    if (lasts || (o->ahead && answer->kind == NACRE_ANSWER_ONCE))
         add_grant(d, o, answer);
     o->answered = true;
     o->answer = *answer;

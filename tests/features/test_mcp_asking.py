@@ -4,8 +4,10 @@ where that cannot be, nothing starts.
 usage: [NACRE=build/nacre] test_mcp_asking.py [CASE...]"""
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -318,7 +320,87 @@ def what_is_denied_is_not_asked(serve):
     lacks(s.text("bash", command="echo fine"), "nothing was started")
 
 
+def a_flood_of_questions_is_stopped(serve):
+    s = begin(serve)
+    calls = [s.begin("bash", command=f"mkdir f{n}") for n in range(70)]
+    s.wait(lambda _: len(s.notifications("elicitation/create")) >= 64)
+    for call in calls[64:]:
+        result = s.answer(call)["result"]
+        assert result["isError"], result
+        holds(text_of(result), "64 questions wait for the user already")
+    holds(s.text("bash", command="echo meanwhile"), "meanwhile")
+    shown = subprocess.run([os.path.abspath(NACRE), "pending", "--json"], env=s.surroundings,
+                           check=True, stdout=subprocess.PIPE).stdout
+    assert len(json.loads(shown)) == 64
+    forms = s.notifications("elicitation/create")
+    for n in range(63, -1, -1):
+        answer(s, forms[n], decision="once" if n == 7 else "no")
+    for n in range(64):
+        assert s.answer(calls[n])["result"]["isError"] == (n != 7)
+    assert [n for n in os.listdir(serve.place) if n.startswith("f")] == ["f7"]
+
+
+def a_long_text_is_shown_whole(serve):
+    s = begin(serve)
+    long = "mkdir long; : " + "x\u0001y\u200b" * 60000 + "; touch end"
+    call = s.begin("bash", command=long)
+    form = asked_in(s)
+    holds(form["params"]["message"], "x\\x01y\\u200bx", "; touch end\n")
+    shown = subprocess.run([os.path.abspath(NACRE), "pending", "--json"], env=s.surroundings,
+                           check=True, stdout=subprocess.PIPE).stdout
+    assert len(json.loads(shown)[0]["command"]) > 600000
+    answer(s, form, decision="no")
+    assert s.answer(call)["result"]["isError"]
+    result = s.call("bash", command="mkdir nul\0; true")
+    assert result["isError"] and not s.notifications("elicitation/create")[1:], result
+    # What is too long to be shown is not asked.
+    result = s.call("bash", command="mkdir huge; : " + "\u0001" * 1100000)
+    assert result["isError"] and not s.notifications("elicitation/create")[1:], result
+    assert not made(serve, "huge") and not made(serve, "long")
+
+
+def more_than_the_sandbox_gives_is_asked_for(serve):
+    ws, out = os.path.join(serve.place, "ws"), tempfile.mkdtemp(prefix="nacre-out-", dir="/var/lib")
+    config = os.path.join(serve.place, "config.json")
+    os.mkdir(ws)
+    with open(config, "w", encoding="utf-8") as file:
+        file.write('{"sandbox": "workspace-write"}')
+    s = serve(cwd=ws, NACRE_CONFIG=config)
+    s.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+                         "clientInfo": {"name": "test", "version": "1"}})
+    try:
+        if s.call("bash", command="true")["isError"]:
+            print("skipped more_than_the_sandbox_gives_is_asked_for: there is no sandbox here")
+            return
+
+        def wanting(count, decision, **permissions):
+            call = s.begin("bash", command=f"touch {out}/x && echo made", permissions=permissions,
+                           justification="it belongs\u202e there")
+            form = asked_in(s, count)
+            answer(s, form, decision=decision)
+            return form["params"], text_of(s.answer(call)["result"])
+
+        form, text = wanting(1, "no", write=[out])
+        holds(form["message"], f"it wants more than its sandbox gives: to write {out}",
+              "The model says about it: it belongs\\u202e there", f'"sandbox_write": ["{out}"]')
+        holds(text, "said no")
+        form, text = wanting(2, "always", full=True)
+        assert form["requestedSchema"]["properties"]["decision"]["enum"] == ["once", "session", "no"]
+        holds(text, '"sandbox": "off"')
+        assert os.listdir(out) == []
+        form, text = wanting(3, "always", write=[out])
+        holds(text, "made")
+        with open(config, encoding="utf-8") as file:
+            assert json.load(file) == {"sandbox": "workspace-write", "sandbox_write": [out]}
+        result = s.call("bash", command=f"touch {out}/x && echo made", permissions={"write": [out]})
+        holds(text_of(result), "made")
+    finally:
+        shutil.rmtree(out)
+
+
 CASES = [
+    a_flood_of_questions_is_stopped, a_long_text_is_shown_whole,
+    more_than_the_sandbox_gives_is_asked_for,
     a_yes_starts_it_and_a_no_does_not, others_go_on_while_a_person_thinks, an_answer_counts_once,
     a_call_is_answered_before_the_person_is, a_client_that_leaves_allows_nothing,
     who_cannot_be_asked_is_told_what_to_do, what_is_denied_is_not_asked,

@@ -8,7 +8,7 @@ unexport CMD
 export NACRE_DEMO := $(value CMD)
 
 .DEFAULT_GOAL := all
-.PHONY: all run test check test-full bench lint format install uninstall deps help clean
+.PHONY: all run test check test-full test-vm bench lint format install uninstall deps help clean
 
 all: ## build the program, the keeper and the library into build/
 	@scripts/build.sh $(BUILD)
@@ -31,6 +31,10 @@ check: ## unit tests and the rules of the source tree (a minute); single tests: 
 test-full: ## the whole matrix, or what MATRIX matches: users, tiers, sanitizers, denied system calls
 	@scripts/deps.sh build test full
 	@scripts/test-full.sh
+
+test-vm: ## boot distributions, and try the promises in each (VM='debian13 ubuntu24.04' chooses)
+	@scripts/deps.sh vm
+	@tests/vm/run.sh $(VM)
 
 bench: ## build and run the benchmarks
 	@scripts/deps.sh build bench

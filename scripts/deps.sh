@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, and says which and why.
-# usage: deps.sh [build] [test] [full] [bench]
+# usage: deps.sh [build] [test] [full] [bench] [vm]
 # What is heavy and wanted by a few cases only is of `full`: without it they are skipped, and say so.
 set -eu
 
@@ -59,6 +59,12 @@ list_packages() {
 	bench nodejs runs npm
 	bench npm installs the servers of others that ours is compared with
 	bench python3 runs a loop that ours is compared with
+	vm mmdebstrap makes the distributions that are booted
+	vm debian-archive-keyring knows packages of Debian
+	vm curl fetches the key of Ubuntu
+	vm qemu-system-x86 boots them
+	vm e2fsprogs makes their disks
+	vm python3 prints the table of results
 	EOF
 }
 

@@ -9,7 +9,7 @@
 #                    a fence
 #
 # All cells are one queue. MATRIX, if set, is a regular expression over the labels of what to run:
-# the cells, such as user-group-asan-pidfd_open, and unit, asan-unit, clang-tidy and fuzzing.
+# the cells, such as user-group-asan-pidfd_open, and unit, asan-unit, clang-tidy, fuzzing and booted.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/test-lib.sh
@@ -100,6 +100,12 @@ fi
     matrix build-asan
     matrix build-tsan
 } | run_planned "$jobs"
+if ! is_root; then
+    skip "a booted distribution: this is not root"
+elif wanted booted; then
+    step "booted: packages" scripts/deps.sh vm
+    step "booted" tests/vm/run.sh --short
+fi
 ! wanted clang-tidy || step "clang-tidy" scripts/check-tidy.sh build-asan
 ! wanted fuzzing || step "fuzzing" scripts/fuzz.sh build-asan "${FUZZ_SECONDS:-600}" "$logs/fuzz"
 step "nothing left behind" check_nothing_left

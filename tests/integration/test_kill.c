@@ -311,12 +311,13 @@ TEST(lingering_outlives_the_deadline)
     nacre_session *s = open_session();
     nacre_command command = NACRE_COMMAND_INIT;
     const char *m = marker();
+    const int64_t deadline = soon(300);
 
     command.text = format("sleep 300.%s & exit 0", m);
-    command.timeout_ms = MS(100);
+    command.timeout_ms = deadline;
     nacre_id id = start_command(s, &command);
     wait_outcome(s, &id, 3000);
-    pause_ms(MS(100) + 100);
+    pause_ms(deadline + 100);
     CHECK_EQ_INT(1, count_marked(m));
     CHECK_TEXT(status_of(s, &id), "exited(0), lingering");
     close_session(s);

@@ -1,4 +1,6 @@
 /* The conversation with the library until the go: who we are, and that all is ready. */
+#include <sys/socket.h>
+
 #include "base/defs.h"
 #include "keeper/keeper.h"
 #include "sys/sock.h"
@@ -42,6 +44,15 @@ int handshake_hello(struct keeper *k)
     if (hello->head.format != RUN_FORMAT)
         return -EPROTO;
     return hello->fds & WIRE_FD_FENCE ? hear_fence(k) : 0;
+}
+
+void handshake_made(struct keeper *k)
+{
+    struct wire_made made = {.head = {.type = WIRE_MADE, .format = RUN_FORMAT}, .pid = getpid()};
+    struct proc_ref ref;
+    if (proc_ref(made.pid, &ref) == 0)
+        made.start = ref.start;
+    sock_send(k->fd[FD_LAUNCH], &made, sizeof made, NULL, 0, MSG_DONTWAIT);
 }
 
 int handshake_ready(struct keeper *k, int error, enum fence_step step)

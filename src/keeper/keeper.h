@@ -504,6 +504,8 @@ _Noreturn void birth_sleep(void);
 /* handshake.c */
 int handshake_hello(struct keeper *k);
 /* 0, or the error, that of before or another: then the run is given up. */
+/* Of a copy, before anything else. */
+void handshake_made(struct keeper *k);
 int handshake_ready(struct keeper *k, int error, enum fence_step step);
 
 /* life.c */

@@ -77,7 +77,6 @@ static void be_reborn(struct keeper *k)
     logw_done(&k->log);
     *k = next;
     loop_inherit(k);
-    setsid();
 }
 
 /* What the copy shares with us is copied when it is written to: now, and not when somebody waits
@@ -102,6 +101,9 @@ static void make_next(struct keeper *k)
     if (wants_next(k) && sys_fork_sibling() == 0) {
         k->session.copies++;
         be_reborn(k);
+        /* Until it has said who it is, it is found in the group of its maker. */
+        handshake_made(k);
+        setsid();
         return;
     }
     close_fd(&k->fd[FD_NEXT]);

@@ -31,8 +31,16 @@
 #include "systemd/ask_scope.h"
 
 #define SCOPES_LATE_MAX 3 /* who did not grant so many in time is not asked again */
+#define GROUP_MAX       8 /* of keepers that were made and have not got away yet */
 #define COPIES_MAX \
     32 /* the kernel links what a copy may share with all before it: forks get slow */
+
+/* One that was dismissed, and has not gone yet. */
+struct leaving {
+    int sock;
+    struct proc_ref maker;
+    struct proc_ref keeper; /* pid 0 = it has not said who it is */
+};
 
 struct launcher {
     pthread_mutex_t lock;
@@ -52,7 +60,7 @@ struct launcher {
     pid_t spaces_thread;
     bool have_warm;
     struct launched warm;
-    int *leaving; /* sockets of those that were dismissed, and have not gone yet */
+    struct leaving *leaving;
     size_t leaving_count;
     size_t leaving_cap;
     pid_t *adopted; /* keepers that became our children */
@@ -294,6 +302,8 @@ int launcher_take_new(struct launcher *l, int runs_fd, const struct errand *erra
     launched.sock = pair[0];
     pid_t pid = execute(l, pair[1]);
     close(pair[1]);
+    if (pid > 0)
+        proc_ref(pid, &launched.keeper);
     r = pid < 0 ? pid : greet_or_ask(l, runs_fd, errand, pid, &launched);
     if (r < 0) {
         launched_drop(&launched);
@@ -322,31 +332,58 @@ static void note_ready(struct launcher *l, const struct wire_ready *ready, ssize
     adopt(l, ready->pid);
 }
 
+/* Whoever may stop a keeper may stop it before it made the next one, and that one before it has
+ * said who it is: it is in the group of its maker then. To wake one that is awake does no harm. */
+static void wake_copy(const struct proc_ref *maker, const struct proc_ref *keeper)
+{
+    struct proc_ref group[GROUP_MAX];
+    size_t count = 0;
+    if (keeper->pid > 0)
+        proc_kill(keeper, SIGCONT);
+    else if (maker->pid > 0)
+        count = proc_group(maker->pid, group, GROUP_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (group[i].start >= maker->start)
+            proc_kill(&group[i], SIGCONT);
+}
+
+static bool is_made(const void *message, ssize_t size, struct proc_ref *ret_keeper)
+{
+    const struct wire_made *made = message;
+    if (size != sizeof *made || made->head.type != WIRE_MADE)
+        return false;
+    *ret_keeper = (struct proc_ref){.pid = made->pid, .start = made->start};
+    return true;
+}
+
 /* One that was stopped could not even go. */
 void launcher_dismiss(struct launcher *l, struct launched *launched)
 {
-    const struct proc_ref *awake = launched->keeper.pid > 0 ? &launched->keeper : &launched->maker;
-    if (launched->sock >= 0 && awake->pid > 0)
-        proc_kill(awake, SIGCONT);
+    if (launched->sock >= 0)
+        launched_wake(launched);
     HOLD(&l->lock);
     /* Without memory for it, it goes all the same, only unheard of. */
     if (launched->sock >= 0 && GROW(l->leaving, l->leaving_count, l->leaving_cap) == 0) {
         shutdown(launched->sock, SHUT_WR);
-        l->leaving[l->leaving_count++] = TAKE_FD(launched->sock);
+        l->leaving[l->leaving_count++] =
+            (struct leaving){TAKE_FD(launched->sock), launched->maker, launched->keeper};
     }
     launched_drop(launched);
 }
 
-/* With the lock. */
-static bool is_gone(struct launcher *l, int *sock)
+/* With the lock. Whoever may stop it may do so at any time. */
+static bool is_gone(struct launcher *l, struct leaving *leaving)
 {
     struct wire_ready ready;
     ssize_t n;
-    while ((n = sock_recv(*sock, &ready, sizeof ready, NULL, 0, MSG_DONTWAIT)) > 0 ||
+    while ((n = sock_recv(leaving->sock, &ready, sizeof ready, NULL, 0, MSG_DONTWAIT)) > 0 ||
            n == -EMSGSIZE)
-        note_ready(l, &ready, n);
+        if (!is_made(&ready, n, &leaving->keeper))
+            note_ready(l, &ready, n);
     if (n != -EAGAIN)
-        close_fd(sock);
+        close_fd(&leaving->sock);
+    else
+        wake_copy(&leaving->maker, &leaving->keeper);
     return n != -EAGAIN;
 }
 
@@ -358,15 +395,18 @@ size_t launcher_dismissed(struct launcher *l, int *ret_fd)
         if (!is_gone(l, &l->leaving[i]))
             l->leaving[left++] = l->leaving[i];
     l->leaving_count = left;
-    *ret_fd = left > 0 ? l->leaving[0] : -1;
+    *ret_fd = left > 0 ? l->leaving[0].sock : -1;
     return left;
 }
 
 static ssize_t receive_ready(struct launched *launched, struct wire_ready *ret_ready)
 {
     int fds[2] = {-EBADF, -EBADF};
-    ssize_t n =
-        sock_recv(launched->sock, ret_ready, sizeof *ret_ready, fds, ARRAY_SIZE(fds), MSG_DONTWAIT);
+    ssize_t n;
+    do
+        n = sock_recv(launched->sock, ret_ready, sizeof *ret_ready, fds, ARRAY_SIZE(fds),
+                      MSG_DONTWAIT);
+    while (is_made(ret_ready, n, &launched->keeper));
     launched->word = fds[0];
     launched->next = fds[1];
     return n;
@@ -381,12 +421,9 @@ void launched_hurry(const struct launched *launched)
         sock_send(launched->sock, &word, sizeof word, NULL, 0, MSG_DONTWAIT);
 }
 
-/* Whoever may stop a keeper may stop it before it made the next one; to wake one that is awake does
- * no harm. */
-void launched_wake_maker(const struct launched *launched)
+void launched_wake(const struct launched *launched)
 {
-    if (launched->maker.pid > 0)
-        proc_kill(&launched->maker, SIGCONT);
+    wake_copy(&launched->maker, &launched->keeper);
 }
 
 /* A keeper that did not come with this library. What version it says it is can be read only if it
@@ -569,7 +606,7 @@ void launcher_free(struct launcher *l)
     close_fd(&l->files.keeper_fd);
     close_fd(&l->files.text_fd);
     for (size_t i = 0; i < l->leaving_count; i++)
-        close_fd(&l->leaving[i]);
+        close_fd(&l->leaving[i].sock);
     free(l->leaving);
     free(l->adopted);
     pthread_mutex_destroy(&l->lock);

@@ -47,7 +47,7 @@ struct standpoint {
 /* A keeper that is getting ready, or is. */
 struct launched {
     nacre_id id;            /* of its run; known once it is ready */
-    struct proc_ref keeper; /* likewise */
+    struct proc_ref keeper; /* known as soon as it has said so */
     uint32_t copies;        /* likewise: see struct wire_ready */
     int error;              /* why it cannot get ready: errno, 0 = nothing was said */
     struct proc_ref maker;  /* of a warm one: the keeper before it */
@@ -113,10 +113,10 @@ void launcher_fill_gate_order(const struct launcher *l, struct gate_order *order
 /* The keeper's word that everything is prepared: 1 = it is ready, 0 = not yet. */
 int launcher_hear_ready(struct launcher *l, struct launched *launched, nacre_error *err);
 
-/* A warm one is made when its maker has nothing else to do, or at once if somebody waits; a maker
- * that was stopped is woken. */
+/* A warm one is made when its maker has nothing else to do, or at once if somebody waits. It, or
+ * its maker, may have been stopped, and is woken. */
 void launched_hurry(const struct launched *launched);
-void launched_wake_maker(const struct launched *launched);
+void launched_wake(const struct launched *launched);
 
 /* Whether the calling thread is where that keeper was made. */
 bool launcher_is_here(struct launcher *l, const struct launched *launched);

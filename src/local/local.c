@@ -84,9 +84,15 @@ static int local_bell(void *self)
 
 static int local_rung(void *self, nacre_id *ret_id)
 {
+    const struct local *l = self;
     int line = local_bell(self);
-    return line >= 0 && sock_recv(line, ret_id, sizeof *ret_id, NULL, 0, MSG_DONTWAIT) ==
-                            (ssize_t)sizeof *ret_id;
+    if (line >= 0 &&
+        sock_recv(line, ret_id, sizeof *ret_id, NULL, 0, MSG_DONTWAIT) == (ssize_t)sizeof *ret_id)
+        return 1;
+    /* A keeper that was sent away is gone a moment later, and its socket is of no use. */
+    if (line >= 0)
+        launcher_dismissed(l->launcher, &(int){-1});
+    return 0;
 }
 
 static int local_look(void *self, const nacre_id *id, nacre_op **ret_op, nacre_error *err)

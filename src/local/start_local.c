@@ -60,9 +60,10 @@ struct start_op {
     struct launched launched;
     int64_t deadline_ns; /* of the phase */
     int wakes;
-    int spare;  /* how many places beside the home were tried */
-    int homes;  /* that were gone before the keeper was ready */
-    bool heard; /* a word of the child */
+    int64_t wake_again_ns; /* a new one, that is not ready yet */
+    int spare;             /* how many places beside the home were tried */
+    int homes;             /* that were gone before the keeper was ready */
+    bool heard;            /* a word of the child */
     struct wire_started word;
     nacre_op *look;
     nacre_started result;
@@ -142,6 +143,7 @@ static int execute_in(struct start_op *s, int runs, nacre_error *err)
     int r = launcher_take_new(s->local->launcher, runs, &errand, &s->launched, err);
     if (r < 0)
         return r;
+    s->wake_again_ns = clock_deadline(STARTED_MS);
     return s->launched.ask ? next_phase(s, START_SCOPE, scope_ask_fd(s->launched.ask), SCOPE_MS)
                            : next_phase(s, START_NEW, s->launched.sock, READY_MS);
 }
@@ -200,7 +202,7 @@ static int await_warm(struct start_op *s, nacre_error *err)
     if (s->wakes == 0)
         launched_hurry(&s->launched);
     else if (s->wakes == 1)
-        launched_wake_maker(&s->launched);
+        launched_wake(&s->launched);
     s->op.wake_ns = s->wakes++ == 0 ? clock_deadline(MAKER_MS) : s->deadline_ns;
     return 0;
 }
@@ -227,6 +229,11 @@ static int await_new(struct start_op *s, nacre_error *err)
     }
     if (r == 0 && phase_is_late(s))
         return err_set(err, NACRE_EBACKEND, "nacre-keeper did not get ready in time; try again");
+    if (r == 0 && clock_left_ms(s->wake_again_ns) == 0) {
+        launched_wake(&s->launched);
+        s->wake_again_ns = clock_deadline(STARTED_MS);
+    }
+    s->op.wake_ns = MIN(s->deadline_ns, s->wake_again_ns);
     return r;
 }
 

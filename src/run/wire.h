@@ -46,6 +46,8 @@ enum wire_type {
     WIRE_LOOK = 21,   /* library: who reads the command's input? Answered by WIRE_LOOKED once it is
                          as wanted; a connection has one such question at a time */
     WIRE_LOOKED = 22, /* keeper */
+    WIRE_MADE = 23,   /* keeper that is a copy of the one before it, before READY: here I am. One
+                         that somebody stops before it is ready can be woken then */
     WIRE_GATE_HELLO = 32, /* library, to a gate: the rules. fds: the listening socket, the session's
                              line, then those of enum wire_hello_fds that are marked present */
     WIRE_GATE_READY = 33, /* gate: it lets through from now on, or why not */
@@ -124,6 +126,13 @@ struct wire_ready {
     uint32_t version; /* WIRE_VERSION of its build; 0 = from before there was this field */
     uint32_t step;    /* enum fence_step: the fence cannot be entered; else 0 */
     uint32_t pad;
+};
+
+struct wire_made {
+    struct wire_head head;
+    int32_t pid;
+    uint32_t pad;
+    uint64_t start;
 };
 
 struct wire_fence {
@@ -286,6 +295,7 @@ struct wire_gate_ready {
 FORMAT_PIN(4, struct wire_head, 8);
 FORMAT_PIN(4, struct wire_hello, 552);
 FORMAT_PIN(4, struct wire_ready, 64);
+FORMAT_PIN(4, struct wire_made, 24);
 FORMAT_PIN(4, struct wire_fence, 16);
 FORMAT_PIN(4, struct wire_fenced, 32);
 FORMAT_PIN(4, struct wire_go, 16400);

@@ -391,6 +391,47 @@ TEST(nothing_of_a_run_stays)
     close_session(s);
 }
 
+/* Beside another, which has one. */
+static pid_t warm_keeper(pid_t other)
+{
+    char *children = slurp(format("/proc/%d/task/%d/children", getppid(), getppid()), NULL);
+    pid_t found = 0;
+    for (char *end, *at = children; found == 0; at = end) {
+        pid_t pid = (pid_t)strtol(at, &end, 10);
+        if (end == at)
+            break;
+        found = pid != other && pid != getpid() ? pid : 0;
+    }
+    free(children);
+    CHECK(found > 0);
+    return found;
+}
+
+static int ignore_listed(const nacre_listed *listed, void *arg)
+{
+    (void)listed;
+    (void)arg;
+    return 0;
+}
+
+/* One that did not get ready in time is sent away, and what belongs to it is not kept until the
+ * next start. */
+TEST(a_keeper_that_was_sent_away_leaves_nothing)
+{
+    nacre_session *s = open_session();
+    pid_t idle = idle_keeper(s);
+    CHECK(AWAIT(count_keepers() == 2, 3000));
+    int before = count_descriptors(getpid());
+    pid_t warm = warm_keeper(idle);
+    CHECK(kill(warm, SIGSTOP) == 0);
+    struct run run = run_text(s, "true");
+    run_done(&run);
+    CHECK(AWAIT((nacre_list(s, NULL, ignore_listed, NULL, ERR) == 0 &&
+                 count_descriptors(getpid()) <= before),
+                5000));
+    close_session(s);
+}
+
 /* Somebody who starts several at once does not wait until the first is done or has lasted. */
 TEST(the_next_one_is_made_when_it_is_wanted)
 {

@@ -204,6 +204,17 @@ static const struct message {
      WHOLE(wire_attach),
      {FIELD(wire_attach, types), FIELD(wire_attach, columns), FIELD(wire_attach, rows),
       FIELD(wire_attach, pad)}},
+    {"LOOK", WIRE_LOOK, WHOLE(wire_look), {FIELD(wire_look, wanted), FIELD(wire_look, held_ms)}},
+    {"LOOKED",
+     WIRE_LOOKED,
+     WHOLE(wire_looked),
+     {FIELD(wire_looked, reads), FIELD(wire_looked, pid), FIELD(wire_looked, start),
+      FIELD(wire_looked, since_ms), FIELD(wire_looked, terminal), FIELD(wire_looked, echo),
+      FIELD(wire_looked, lines), FIELD(wire_looked, name)}},
+    {"MADE",
+     WIRE_MADE,
+     WHOLE(wire_made),
+     {FIELD(wire_made, pid), FIELD(wire_made, pad), FIELD(wire_made, start)}},
     {"GATE_HELLO",
      WIRE_GATE_HELLO,
      UP_TO(wire_gate_hello, rules),
@@ -365,7 +376,8 @@ static void sizes_of_messages(void **state)
                            "|---:|---|---|---:|---|---|\n");
     for (const struct message *m = messages; m < messages + ARRAY_SIZE(messages); m++) {
         bool by_keeper = m->type == WIRE_READY || m->type == WIRE_EVENT || m->type == WIRE_ACK ||
-                         m->type == WIRE_KILLED || m->type == WIRE_INPUT_DONE;
+                         m->type == WIRE_KILLED || m->type == WIRE_INPUT_DONE ||
+                         m->type == WIRE_LOOKED || m->type == WIRE_MADE;
         bool by_gate = m->type == WIRE_DENIED || m->type == WIRE_GATE_READY;
         snprintf(bytes, sizeof bytes, "%zu to %zu", m->least, m->size);
         if (m->least == m->size)

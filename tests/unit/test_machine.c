@@ -26,6 +26,7 @@ static void note(const char *what)
         (void)k;                \
     }
 
+STUB(handshake_made)
 STUB(restore_look)
 STUB(connects_forget)
 STUB(appeared_look)

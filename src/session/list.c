@@ -302,6 +302,9 @@ static int each_session(nacre_session *s, const struct catalog_session_filter *f
                            : session_catalog(s, false, &list.catalog, err);
     if (r == NACRE_ENOTFOUND)
         return 0;
+    /* Who writes just now is not waited for: what there is can be read. */
+    if (r == NACRE_EBUSY && list.catalog)
+        r = 0;
     return r < 0 ? r : catalog_each_session(list.catalog, filter, show_session, &list, err);
 }
 

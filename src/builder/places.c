@@ -268,14 +268,9 @@ static int allow_path(int rules, const char *path, uint64_t rights)
     return landlock_allow(rules, fd, rights);
 }
 
-static bool is_writable(const struct fence_place *place)
-{
-    return place->kind == FENCE_WRITE || place->kind == FENCE_PRIVATE ||
-           place->kind == FENCE_MEMORY || place->kind == FENCE_DEVICES;
-}
-
 /* The mounts hold the same; these hold also for a descriptor that is opened anew, and they forbid
- * to mount. Only writing is asked about: to ask about reading would cost at every open. */
+ * to mount. Only writing is asked about: to ask about reading would cost at every open, and so
+ * would to ask about truncating, which enter_hold_file() does where it has to. */
 int places_allow(struct builder *b)
 {
     b->step = FENCE_STEP_LANDLOCK;
@@ -287,7 +282,7 @@ int places_allow(struct builder *b)
     int r = MIN(rules, 0);
     for (uint32_t i = 0; r == 0 && i < b->fence.head->count; i++) {
         const struct fence_place *place = place_at(b, i);
-        if (is_writable(place))
+        if (fence_place_is_writable(place))
             r = allow_path(rules, path_inside(b, place), writes);
     }
     b->landlock = (uint32_t)version;

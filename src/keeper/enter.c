@@ -142,6 +142,34 @@ void enter_fence(const struct keeper *k, struct standin *s)
         close_fd(&fds[i]);
 }
 
+static int allow_to_truncate(const struct fence *fence, int rules)
+{
+    const uint64_t rights = LL_TRUNCATE | LL_REFER;
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < fence->head->count; i++) {
+        const struct fence_place *place = &fence_places(fence)[i];
+        cleanup_close int fd = -EBADF;
+        if (!fence_place_is_writable(place))
+            continue;
+        fd = open(fence_string(fence, place->path), O_PATH | O_CLOEXEC);
+        r = fd >= 0 ? landlock_allow(rules, fd, rights) : errno == ENOENT ? 0 : -errno;
+    }
+    return r;
+}
+
+/* By its name in /proc it could be emptied past the mounts. To forbid that costs at every open, so
+ * it is forbidden where there is such a file. A set of rules that does not speak of moving forbids
+ * it. */
+int enter_hold_file(const struct keeper *k, int input)
+{
+    struct stat st;
+    if (!enter_is_needed(k) || (fstat(input, &st) == 0 && !S_ISREG(st.st_mode)))
+        return 0;
+    cleanup_close int rules = landlock_new(LL_TRUNCATE | LL_REFER, 0);
+    int r = rules < 0 ? rules : allow_to_truncate(&k->session.fence, rules);
+    return r < 0 ? r : landlock_enter(rules);
+}
+
 /* -- In the keeper ---------------------------------------------------------------------------- */
 
 /* Where the shell leaves the file that its run directory cannot take. */

@@ -395,6 +395,9 @@ bool enter_is_needed(const struct keeper *k);
 int enter_open(struct keeper *k);
 void enter_fence(const struct keeper *k, struct standin *s);
 int enter_await(struct keeper *k, enum fence_step *ret_step);
+/* In the child, before it becomes the command: what it gets as its stdin was opened outside. 0 or
+ * -errno. */
+int enter_hold_file(const struct keeper *k, int input);
 /* The directory that the shell inside can leave a file in, opened; and its removal. */
 int enter_room(const struct keeper *k);
 void enter_leave(const struct keeper *k);

@@ -138,6 +138,9 @@ static void let_through(const struct keeper *k, const struct standin *s)
     int input = k->page->spec.input == NACRE_STDIN_PIPE ? s->fd[FD_CHILD_IN] : plan->input;
     if (k->page->spec.columns > 0)
         input = -EBADF; /* it has its terminal */
+    int r = input >= 0 && input == plan->input ? enter_hold_file(k, input) : 0;
+    if (r < 0)
+        fail_start(k, STAGE_STDIN, -r);
     if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
         fail_start(k, STAGE_STDIN, errno);
     if (plan->preload && dup2(s->fd[FD_TEXT], PRELOAD_FD) == PRELOAD_FD)

@@ -63,6 +63,13 @@ struct fence_place {
     uint32_t pad;
 };
 
+/* What lies there may be changed, with all that is below. */
+static inline bool fence_place_is_writable(const struct fence_place *place)
+{
+    return place->kind == FENCE_WRITE || place->kind == FENCE_PRIVATE ||
+           place->kind == FENCE_MEMORY || place->kind == FENCE_DEVICES;
+}
+
 FORMAT_PIN(4, struct fence_head, 40);
 FORMAT_PIN(4, struct fence_place, 16);
 

@@ -40,8 +40,6 @@ uint64_t landlock_writes(int version)
                       LL_MAKE_REG | LL_MAKE_SOCK | LL_MAKE_FIFO | LL_MAKE_BLOCK | LL_MAKE_SYM;
     if (version >= 2)
         rights |= LL_REFER;
-    if (version >= 3)
-        rights |= LL_TRUNCATE;
     if (version >= 5)
         rights |= LL_IOCTL_DEV;
     return rights;

@@ -35,7 +35,8 @@
 /* The version of the interface; 0 = there is none, or it is switched off. */
 int landlock_version(void);
 
-/* All rights to change files that this version knows. */
+/* All rights to change files that this version knows, but to truncate them: whether somebody may do
+ * that is found out at every open, also of who only reads. */
 uint64_t landlock_writes(int version);
 
 /* A set of rules: what is in files needs a rule, what is in scopes is given up. */

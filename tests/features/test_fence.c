@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -328,6 +329,32 @@ TEST_LIMIT(nothing_comes_out_later, 200)
     }
     check_untouched(s, &sibling);
     kill_shell(s, &sibling, 0);
+    close_session(s);
+    world_end();
+}
+
+/* A file that somebody outside has opened lies past the mounts. */
+TEST_LIMIT(what_comes_as_stdin_keeps_what_is_in_it, 60)
+{
+    static const char *const texts[] = {
+        "./escape truncate /proc/self/fd/0; ./escape truncate /dev/stdin; echo x > /proc/self/fd/0",
+        "mkdir a b; echo x > a/x; i=$(stat -c %i a/x); mv a/x b && [ $i = $(stat -c %i b/x) ] && "
+        "truncate -s 0 b/x && : > mine && rm -r a b && echo works",
+    };
+    nacre_command command = NACRE_COMMAND_INIT;
+    world_make();
+    nacre_session *s = open_fenced("workspace-write", "off");
+    for (size_t i = 0; i < 2; i++) {
+        command.text = texts[i];
+        command.input = NACRE_STDIN_FD;
+        command.input_fd = open(OUTSIDE "/file", O_RDONLY | O_CLOEXEC);
+        struct run run = run_command(s, &command);
+        judge_attempt(&attempts[0], "as stdin", run.out, run.out_size);
+        if (i == 1)
+            CHECK_TEXT(run.out, "works\n");
+        run_done(&run);
+        close(command.input_fd);
+    }
     close_session(s);
     world_end();
 }

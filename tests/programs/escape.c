@@ -77,6 +77,9 @@ static void scribble(int dir, const char *path)
 static void try_truncate(char **a)
 {
     say("truncate", truncate(a[0], 1));
+    say("read and truncate", open(a[0], O_RDONLY | O_TRUNC));
+    say("neither", open(a[0], 3 | O_TRUNC));
+    say("write and truncate", open(a[0], O_WRONLY | O_TRUNC));
 }
 
 static void try_tmpfile(char **a)

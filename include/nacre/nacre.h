@@ -11,6 +11,7 @@
 #include <nacre/error.h>
 #include <nacre/id.h>
 #include <nacre/policy.h>
+#include <nacre/ports.h>
 #include <nacre/reader.h>
 #include <nacre/reads.h>
 #include <nacre/recall.h>

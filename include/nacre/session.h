@@ -28,6 +28,7 @@
 #include <nacre/command.h>
 #include <nacre/error.h>
 #include <nacre/id.h>
+#include <nacre/ports.h>
 #include <nacre/reader.h>
 #include <nacre/reads.h>
 #include <nacre/record.h>

@@ -25,6 +25,7 @@ struct list_options {
     uint64_t last; /* UINT64_MAX = all */
     const char *since;
     const char *session;
+    uint64_t port; /* UINT64_MAX = whichever, or none */
     bool quiet;
     const char *format;
     bool json;
@@ -188,11 +189,20 @@ static int check_format(const char *format)
 
 /* -- Which of them ---------------------------------------------------------------------------- */
 
+static bool listens(const struct shell_rows *l, const nacre_id *id)
+{
+    nacre_port port = NACRE_PORT_INIT;
+    if (l->options->port == UINT64_MAX)
+        return true;
+    return nacre_wait_port(l->session, id, (int)l->options->port, 0, &port, NULL) == 0;
+}
+
 static bool is_meant(const struct shell_rows *l, const nacre_listed *listed)
 {
     const nacre_record *record = listed->record;
     return (!l->only || sessions_have(l->only, &record->session)) &&
-           record->started_ms >= l->since_ms && (!l->options->failed || record_has_failed(record));
+           record->started_ms >= l->since_ms &&
+           (!l->options->failed || record_has_failed(record)) && listens(l, &record->id);
 }
 
 static int count_shell(const nacre_listed *listed, void *userdata)
@@ -328,6 +338,8 @@ static int watch_list(struct shell_rows *l)
 
 static int check_list(const struct list_options *o)
 {
+    if (o->port != UINT64_MAX && o->port > 65535)
+        return usage_error("list: --port goes from 0 to 65535");
     if (o->watch && o->json)
         return usage_error("list: --watch and --json exclude each other");
     if (o->quiet + o->json + (o->format != NULL) + o->watch > 1)
@@ -402,6 +414,8 @@ const struct verb verb_list = {
                  OPTION_TEXT, false, offsetof(struct list_options, since)},
                 {"session", "S", "only those of a session, by its name or id", OPTION_TEXT, false,
                  offsetof(struct list_options, session), 0, OFFERED_SESSIONS},
+                {"port", "N", "only those that listen on TCP port N (0 = on any)", OPTION_COUNT,
+                 false, offsetof(struct list_options, port)},
                 {"quiet", NULL, "only ids, whole ones", OPTION_FLAG, false,
                  offsetof(struct list_options, quiet), 'q'},
                 {"format", "FORMAT", "a line of one's own for each", OPTION_TEXT, false,
@@ -411,6 +425,6 @@ const struct verb verb_list = {
                 {"json", NULL, "an array of whole records", OPTION_FLAG, false,
                  offsetof(struct list_options, json)}},
     .options_size = sizeof(struct list_options),
-    .defaults = &(const struct list_options){.last = UINT64_MAX},
+    .defaults = &(const struct list_options){.last = UINT64_MAX, .port = UINT64_MAX},
     .run = list,
 };

@@ -12,6 +12,8 @@ struct wait_options {
     bool any;
     bool exit_code;
     int64_t timeout_ms; /* < 0 = none */
+    int64_t port;       /* < 0 = none */
+    bool until_input;
 };
 
 /* The shells that are done, or all of them; *ret_code is the first exit status that is not 0. */
@@ -37,9 +39,46 @@ static int print_statuses(nacre_session *session, const nacre_id *ids, size_t co
     return status;
 }
 
+static int failed_to_come(const nacre_error *error)
+{
+    return error->code == NACRE_ETIMEOUT ? STATUS_TIMEOUT : library_failure(error);
+}
+
+/* Until one shell listens, or its program reads. */
+static int wait_for_sign(const struct wait_options *o, char **words, size_t count)
+{
+    nacre_session *session cleanup_session = NULL;
+    nacre_error error = NACRE_ERROR_INIT;
+    nacre_port port = NACRE_PORT_INIT;
+    nacre_reading reading = NACRE_READING_INIT;
+    char text[128];
+    nacre_id id;
+    if (count > 1 || o->any || (o->port >= 0 && o->until_input))
+        return usage_error("wait: --port and --until-input are for one shell, one at a time");
+    if (o->port > 65535)
+        return usage_error("wait: --port goes from 0 to 65535");
+    int status = open_shells(words, count, &session, &id);
+    if (status != STATUS_OK)
+        return status;
+    int r = o->until_input
+                ? nacre_wait_reading(session, &id,
+                                     NACRE_READS_TYPED | NACRE_READS_BIT(NACRE_READS_LISTENS), 0,
+                                     o->timeout_ms, &reading, &error)
+                : nacre_wait_port(session, &id, (int)o->port, o->timeout_ms, &port, &error);
+    if (r < 0)
+        return failed_to_come(&error);
+    if (o->until_input)
+        printf("%s %s\n", nacre_id_format(&id).s, nacre_reading_text(&reading, text, sizeof text));
+    else
+        printf("%s %d\n", nacre_id_format(&id).s, port.port);
+    return STATUS_OK;
+}
+
 static int wait_for(const void *options, char **words, size_t count)
 {
     const struct wait_options *o = options;
+    if (o->port >= 0 || o->until_input)
+        return wait_for_sign(o, words, count);
     cleanup_free nacre_id *ids = calloc(count, sizeof *ids);
     if (!ids)
         return failure("out of memory");
@@ -66,24 +105,31 @@ const struct verb verb_wait = {
     .summary = "wait until shells are done",
     .details =
         "Prints \"ID STATUS\" for each shell: running, exited(CODE), signaled(SIG), killed,\n"
-        "timed_out, cancelled or lost. With --any, only for those that are done.\n"
+        "timed_out, cancelled or lost. With --any, only for those that are done. With --port\n"
+        "\"ID PORT\" once it listens there, with --until-input \"ID\" and who reads.\n"
         "\n"
         "exit status: 0 when they are done, whatever they returned, or with --exit-code what\n"
         "\"nacre run\" would have returned; 124 when the time was over (the shells go on); 1 if\n"
-        "an id is unknown; 2 if the arguments make no sense.\n"
+        "an id is unknown, or a shell ended before what was waited for; 2 if the arguments make no "
+        "sense.\n"
         "\n"
         "examples:\n"
         "  nacre wait 1a2b3c4d\n"
-        "  nacre wait 1a2b 5e6f --any --timeout 30\n",
+        "  nacre wait 1a2b 5e6f --any --timeout 30\n"
+        "  nacre wait web --port 3000 --timeout 60\n",
     .options = {{"any", NULL, "until one of them is done, not all", OPTION_FLAG, false,
                  offsetof(struct wait_options, any)},
                 {"exit-code", NULL,
                  "return the first exit status that is not 0, in the order of the ids", OPTION_FLAG,
                  false, offsetof(struct wait_options, exit_code)},
+                {"port", "N", "until it listens on TCP port N (0 = on any)", OPTION_COUNT, false,
+                 offsetof(struct wait_options, port)},
+                {"until-input", NULL, "until its program was seen to read its input", OPTION_FLAG,
+                 false, offsetof(struct wait_options, until_input)},
                 {"timeout", "S", "wait S seconds at most; 0 only looks", OPTION_SECONDS, false,
                  offsetof(struct wait_options, timeout_ms), 't'}},
     .options_size = sizeof(struct wait_options),
-    .defaults = &(const struct wait_options){.timeout_ms = -1},
+    .defaults = &(const struct wait_options){.timeout_ms = -1, .port = -1},
     .min_words = 1,
     .max_words = SIZE_MAX,
     .offered = OFFERED_ALIVE,

@@ -138,7 +138,7 @@ static void name_subshell(nacre_process *process)
 }
 
 /* Strays are looked for where nobody else is left who would keep the tree alive. */
-static size_t list_living(const struct run_state *state, struct proc_ref *refs, size_t max)
+size_t report_living(const struct run_state *state, struct proc_ref *refs, size_t max)
 {
     if (state->tier == NACRE_TIER_GROUP)
         return proc_group(state->main_pid, refs, max);
@@ -168,7 +168,7 @@ static void fill_leftover(const struct run_state *state, nacre_record *record)
     if (state->tree == NACRE_TREE_EMPTY || state->tier == NACRE_TIER_CLIENT ||
         !sweep_is_here(state))
         return;
-    size_t count = list_living(state, refs, ARRAY_SIZE(refs));
+    size_t count = report_living(state, refs, ARRAY_SIZE(refs));
     for (size_t i = 0; i < count && record->leftover_count < NACRE_LEFTOVER_MAX; i++) {
         nacre_process *process = &record->leftover[record->leftover_count];
         if (refs[i].pid == state->main_pid)

@@ -9,6 +9,7 @@
 #include "run/log.h"
 #include "run/spec.h"
 #include "run/state.h"
+#include "sys/proc.h"
 
 /* Whether a record may be filled: it starts from NACRE_RECORD_INIT. */
 int report_check(const nacre_record *record, nacre_error *err);
@@ -20,6 +21,9 @@ int report_fill(const struct run_state *state, const struct spec *spec, nacre_re
 /* The same without a look at the processes that are alive. */
 int report_fill_plain(const struct run_state *state, const struct spec *spec,
                       nacre_record *ret_record, nacre_error *err);
+
+/* The processes of its tree that are alive, where its pids mean anything; how many were stored. */
+size_t report_living(const struct run_state *state, struct proc_ref *refs, size_t max);
 
 /* And without strings. */
 void report_state(const struct run_state *state, nacre_record *ret_record);

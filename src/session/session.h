@@ -4,6 +4,7 @@
  *   session.c      opened, closed, and the public functions that only read the home
  *   find_shell.c   shells by the beginning of an id, or by a name
  *   deeds.c        kill, input, signal, background: the operations, and the functions that wait
+ *   wait_port.c    waiting until a shell listens
  *   reading.c      who reads the input of a shell
  *   start.c        starting: places, foreground and background; names.c with a name
  *   wait.c         running in the foreground, and waiting for several shells
@@ -133,6 +134,9 @@ int session_resize(nacre_session *s, const nacre_id *id, int columns, int rows, 
 /* The result is a nacre_reading. */
 int session_reads(nacre_session *s, const nacre_id *id, unsigned set, int64_t held_ms,
                   nacre_op **ret_op, nacre_error *err);
+/* The result is a nacre_port. */
+int session_await_port(nacre_session *s, const nacre_id *id, int port, nacre_op **ret_op,
+                       nacre_error *err);
 /* See nacre_get_screen(): without a look, so that nothing waits. */
 int session_screen(nacre_session *s, const nacre_id *id, nacre_screen *ret_screen,
                    nacre_error *err);

@@ -15,14 +15,12 @@
 
 /* -- Who listens ------------------------------------------------------------------------------ */
 
-static bool is_in_our_network(pid_t pid)
+uint64_t ports_network(pid_t pid)
 {
     char path[40];
-    struct stat ours, theirs;
+    struct stat st;
     snprintf(path, sizeof path, "/proc/%d/ns/net", pid);
-    if (stat("/proc/self/ns/net", &ours) < 0 || stat(path, &theirs) < 0)
-        return false;
-    return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    return stat(path, &st) < 0 ? 0 : (uint64_t)st.st_ino;
 }
 
 struct table_search {
@@ -62,7 +60,9 @@ static int read_tables(pid_t pid, uint16_t port, listening_fn *fn, void *userdat
 
 int ports_listening(pid_t pid, uint16_t port, listening_fn *fn, void *userdata)
 {
-    cleanup_close int diag = is_in_our_network(pid) ? sock_diag_open() : -EBADF;
+    uint64_t network = ports_network(pid);
+    bool ours = network != 0 && network == ports_network(getpid());
+    cleanup_close int diag = ours ? sock_diag_open() : -EBADF;
     int r = diag < 0 ? -EBADF : sock_diag_listening(diag, port, fn, userdata);
     return r == -EBADF || r == -EOPNOTSUPP ? read_tables(pid, port, fn, userdata) : r;
 }

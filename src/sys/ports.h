@@ -11,6 +11,9 @@
 
 #include "sys/sock_diag.h"
 
+/* The number of the network that a process is in; 0 = that cannot be seen. */
+uint64_t ports_network(pid_t pid);
+
 /* Calls fn for each socket that listens at a port (0 = any) where a process is. 0, what fn said, or
  * -errno. */
 int ports_listening(pid_t pid, uint16_t port, listening_fn *fn, void *userdata);

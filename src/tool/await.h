@@ -1,10 +1,12 @@
-/* The arguments wait, until and idle of a tool: what they mean, and what is said of them after. */
+/* The arguments wait, until, idle, until_input and port of a tool: what they mean, and what is said
+ * of them after. */
 #pragma once
 
 #include <nacre/session.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tool/beside.h"
 #include "tool/follow.h"
 #include "tool/tool.h"
 
@@ -13,6 +15,8 @@ struct await_args {
     const char *until;
     int64_t idle;
     bool all; /* of each shell, not of any */
+    bool until_input;
+    int64_t port; /* 0 = any; below 0 = not given */
 };
 
 struct await {
@@ -22,6 +26,11 @@ struct await {
     int64_t waited_ms; /* what it was allowed to */
     bool cut;          /* it was asked to wait longer */
     bool came_true;
+    struct beside reading; /* who reads is waited for; */
+    nacre_reading read;    /* who does, once that came */
+    struct beside listening;
+    nacre_port listens; /* likewise for a port */
+    int port;
 };
 
 /* Whether there is anything to wait for, once the arguments are read. */

@@ -8,12 +8,15 @@
 #include "screen/terminal.h"
 #include "session/deferred.h"
 #include "session/session.h"
+#include "tool/answer_reading.h"
+#include "tool/beside.h"
 #include "tool/feeding.h"
 #include "tool/missed.h"
 #include "tool/tool.h"
 
 #define MOMENT_MS  300           /* what a background command prints by then is in the answer */
 #define NOTE_MAX   ((size_t)256) /* of those that come after the summary */
+#define READS_MS   1000          /* for so long somebody reads, and then the call answers */
 #define WISH_LISTS 3
 
 struct bash_args {
@@ -57,6 +60,9 @@ struct bash {
     bool timeout_given;
     int64_t deadline_ns;
     struct feeding feeding; /* text for a stdin that stays open */
+    struct beside reading;  /* of a stdin that can be typed to: who reads it */
+    nacre_reading read;     /* once somebody does; the call has answered for that */
+    int64_t waited_ms;
 };
 
 static const char *const lifetimes[] = {"session", "keep", NULL};
@@ -302,6 +308,32 @@ static void await_command(nacre_call *c)
     const struct bash *b = c->state;
     c->wake_ns = b->deadline_ns;
     c->fd = session_watch_fd(b->watch);
+    if (b->reading.op) {
+        c->fd = beside_fd(&b->reading);
+        c->wake_ns = MIN(c->wake_ns, beside_wake_ns(&b->reading));
+    }
+}
+
+/* Whoever waits for a line or a password will not go on before somebody types it. */
+static void watch_for_reader(nacre_call *c)
+{
+    struct bash *b = c->state;
+    nacre_op *op;
+    nacre_error ignored;
+    if (b->mode == FOREGROUND && b->command.input == NACRE_STDIN_PIPE &&
+        session_reads(c->session, &b->id, NACRE_READS_TYPED, READS_MS, &op, &ignored) == 0)
+        beside_begin(&b->reading, op, nacre_watch_fd(b->watch), &ignored);
+}
+
+static bool is_read(struct bash *b)
+{
+    nacre_error ignored;
+    int r = b->reading.op && !b->feeding.op ? beside_step(&b->reading, &ignored) : 0;
+    if (r > 0)
+        b->read = *(const nacre_reading *)b->reading.op->result;
+    if (r != 0)
+        beside_end(&b->reading);
+    return r > 0;
 }
 
 static void take_started(nacre_call *c)
@@ -317,8 +349,11 @@ static void take_started(nacre_call *c)
     nacre_watch_skip_output(b->watch);
     b->stage = WAITING;
     b->deadline_ns = clock_deadline(b->mode == BACKGROUND ? MOMENT_MS : b->yield_ms);
+    watch_for_reader(c);
     await_command(c);
     feed_stdin(c);
+    if (b->reading.op)
+        c->wake_ns = 0;
 }
 
 /* -- Waiting ---------------------------------------------------------------------------------- */
@@ -359,8 +394,9 @@ static int await_command_or_time(nacre_call *c, nacre_error *err)
     c->fresh = r > 0 && b->mode == FOREGROUND;
     if (r != 0)
         return r;
-    if (!answer_is_due(c))
+    if (!is_read(b) && !answer_is_due(c))
         return TOOL_WAIT;
+    b->waited_ms = (clock_mono_ns() - c->began_ns) / NS_PER_MS;
     if (b->mode != FOREGROUND)
         return TOOL_DONE;
     b->mode = YIELDED;
@@ -517,12 +553,13 @@ static int answer_shell(nacre_call *c, struct answer *a, const nacre_record *rec
     char lead[128];
     if (b->mode == YIELDED)
         snprintf(lead, sizeof lead, "Still running after %.10g s: background shell %s",
-                 (double)(b->yield_ms) / 1000, id.s);
+                 (double)(b->read.size > 0 ? b->waited_ms / 100 * 100 : b->yield_ms) / 1000, id.s);
     else
         snprintf(lead, sizeof lead, "Started background shell %s", id.s);
     if (b->joined)
         answer_note(a, "it was running under that name already; nothing was started");
     note_timeout(b, record, a);
+    answer_reading(a, record, &b->read);
     int r = record->outcome == NACRE_RUNNING ? answer_line(a, err, "%s", lead)
                                              : answer_line(a, err, "%s; it has ended.", lead);
     if (r == 0 && record->outcome == NACRE_RUNNING && !has_news(a, record)) {
@@ -575,6 +612,7 @@ static void bash_done(nacre_call *c)
 {
     struct bash *b = c->state;
     feeding_done(&b->feeding);
+    beside_end(&b->reading);
     op_end(&b->op);
     nacre_watch_close(b->watch);
     free_env(b->env);

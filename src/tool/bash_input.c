@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "session/session.h"
+#include "tool/answer_reading.h"
 #include "tool/answer_screen.h"
 #include "tool/await.h"
 #include "tool/feeding.h"
@@ -49,6 +50,8 @@ struct input {
     struct buf wrote; /* what was done, in words */
     bool over;        /* there is nobody to feed */
     struct await await;
+    struct beside reading; /* of a terminal: who reads again */
+    struct reading_look look;
 };
 
 /* clang-format off */
@@ -316,6 +319,28 @@ static bool is_still(struct input *in)
     return in->still_ns > 0 && clock_left_ms(in->still_ns) == 0;
 }
 
+/* Once somebody reads again, what was typed has had its effect. */
+static int await_reader(nacre_call *c)
+{
+    struct input *in = c->state;
+    nacre_op *op;
+    nacre_error ignored;
+    if (!in->reading.op &&
+        (session_reads(c->session, &in->id, NACRE_READS_TYPED, 0, &op, &ignored) < 0 ||
+         beside_begin(&in->reading, op, nacre_watch_fd(in->watch), &ignored) < 0))
+        return TOOL_WAIT;
+    int r = beside_step(&in->reading, &ignored);
+    if (r > 0)
+        in->look.read = *(const nacre_reading *)in->reading.op->result;
+    if (r > 0)
+        return TOOL_DONE;
+    if (r == 0) {
+        c->fd = beside_fd(&in->reading);
+        c->wake_ns = MIN(c->wake_ns, beside_wake_ns(&in->reading));
+    }
+    return TOOL_WAIT;
+}
+
 /* Waits for what a key or the end of file may do to it. */
 static int await_effect(nacre_call *c, nacre_error *err)
 {
@@ -333,7 +358,21 @@ static int await_effect(nacre_call *c, nacre_error *err)
     bool still = is_still(in);
     c->fd = session_watch_fd(in->watch);
     c->wake_ns = in->still_ns > 0 ? MIN(in->deadline_ns, in->still_ns) : in->deadline_ns;
-    return !still && clock_left_ms(in->deadline_ns) > 0 ? TOOL_WAIT : TOOL_DONE;
+    if (still || clock_left_ms(in->deadline_ns) == 0)
+        return TOOL_DONE;
+    return in->terminal ? await_reader(c) : TOOL_WAIT;
+}
+
+/* TOOL_DONE when nothing more is to be waited for; then who reads is looked at. */
+static int await_what_comes(nacre_call *c, nacre_error *err)
+{
+    struct input *in = c->state;
+    int r = in->look.looked    ? TOOL_DONE
+            : in->await.follow ? await_step(&in->await, c, err)
+                               : await_effect(c, err);
+    if (r != TOOL_DONE || c->fresh || in->look.read.size > 0)
+        return r;
+    return reading_look(&in->look, c, &in->id);
 }
 
 static int input_step(nacre_call *c, nacre_error *err)
@@ -351,7 +390,7 @@ static int input_step(nacre_call *c, nacre_error *err)
         /* Its keeper has answered this very moment. */
         c->fresh = !in->terminal && !a->keys && !a->eof && !session_mirrors(c->session, &in->id);
     }
-    return in->await.follow ? await_step(&in->await, c, err) : await_effect(c, err);
+    return await_what_comes(c, err);
 }
 
 /* From before what is done on: what comes of it shall be heard. */
@@ -360,13 +399,15 @@ static int await_answer(nacre_call *c, nacre_error *err)
     const struct input_args *a = c->args;
     struct input *in = c->state;
     nacre_record record cleanup_record = NACRE_RECORD_INIT;
-    int r = await_read(&in->await, c, &a->await, err);
+    struct await_args wanted = a->await;
+    wanted.port = -1;
+    int r = await_read(&in->await, c, &wanted, err);
     /* A terminal is waited for until it is still, unless something else is asked for. */
     bool follows = !in->terminal || a->await.until || a->await.idle >= 0;
     if (r == 0 && await_is_wanted(&in->await) && follows) {
         r = session_record(c->session, &in->id, HOME_LIGHT, &record, NULL, err);
         uint64_t end = record.bytes[NACRE_STDOUT] + record.bytes[NACRE_STDERR];
-        return r < 0 ? r : await_listen(&in->await, c, &a->await, &in->id, &end, 1, err);
+        return r < 0 ? r : await_listen(&in->await, c, &wanted, &in->id, &end, 1, err);
     }
     if (r == 0)
         r = nacre_watch_open(c->session, &in->id, UINT64_MAX, &in->watch, err);
@@ -413,6 +454,7 @@ static int answer_with_output(struct answer *a, const struct input *in, const na
     if (!in->await.until || !follow_matched(in->await.follow, 0))
         await_note(&in->await, a, 0, record);
     await_note_time(&in->await, a);
+    answer_reading(a, record, &in->look.read);
     return answer_news(a, record, answer_room(a), err);
 }
 
@@ -424,6 +466,7 @@ static int answer_terminal(const struct input *in, struct answer *a, const nacre
     if (in->await.follow && (!in->await.until || !follow_matched(in->await.follow, 0)))
         await_note(&in->await, a, 0, record);
     await_note_time(&in->await, a);
+    answer_reading(a, record, &in->look.read);
     answer_note(a, "%s", in->wrote.data ? in->wrote.data : "wrote nothing");
     bool ended = record->outcome != NACRE_RUNNING;
     return r == 0 && ended ? answer_shows(a, &record->id, NULL, true, err) : r;
@@ -470,6 +513,8 @@ static void input_done(nacre_call *c)
 {
     struct input *in = c->state;
     feeding_done(&in->feeding);
+    beside_end(&in->reading);
+    reading_look_end(&in->look);
     nacre_watch_close(in->watch);
     await_done(&in->await);
     buf_done(&in->wrote);

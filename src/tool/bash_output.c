@@ -4,6 +4,7 @@
 #include "backend/op.h"
 #include "base/err.h"
 #include "session/session.h"
+#include "tool/answer_reading.h"
 #include "tool/answer_screen.h"
 #include "tool/await.h"
 #include "tool/excerpt.h"
@@ -33,6 +34,7 @@ struct output {
     struct match *filter;
     struct await await;
     nacre_op *adoption; /* under way */
+    struct reading_look look;
 };
 
 static const char *const streams[] = {"stdout", "stderr", "both", NULL};
@@ -57,6 +59,13 @@ static const struct arg output_args_table[] = {
     {"idle", ARG_SECONDS, offsetof(struct output_args, await.idle), .least = 1, .most = YEAR_MS,
      .aliases = "idle_ms", .example = "2",
      .help = "Wait until nothing was printed for so many seconds, or the end."},
+    {"until_input", ARG_FLAG, offsetof(struct output_args, await.until_input), .example = "true",
+     .help = "Wait until its program was seen to read its input (a line, keys, a password), or the "
+             "end."},
+    {"port", ARG_COUNT, offsetof(struct output_args, await.port), .least = 0, .most = 65535,
+     .example = "3000",
+     .help = "Wait until it listens on this TCP port (0: on any), or the end. If somebody else "
+             "does, that is said at once."},
     {"offset", ARG_COUNT, offsetof(struct output_args, offset), .least = 0, .example = "0",
      .help = "Show again what fits from this byte of its output on, instead of what is new; the "
              "next offset is named."},
@@ -95,6 +104,9 @@ static int check_output_args(const struct output_args *a, nacre_error *err)
         return err_set(err, NACRE_EINVAL, "all goes with ids, such as \"ids\": [\"ab12cd34\"]");
     if (a->offset >= 0 && a->tail >= 0)
         return err_set(err, NACRE_EINVAL, "give offset or tail, not both");
+    if ((a->await.until_input || a->await.port >= 0) && !a->id)
+        return err_set(err, NACRE_EINVAL,
+                       "until_input and port go with id, for one shell at a time");
     if (a->adopt && !a->id)
         return err_set(err, NACRE_EINVAL, "adopt goes with id, for one shell at a time");
     return 0;
@@ -141,17 +153,29 @@ static int begin_wait(nacre_call *c, nacre_error *err)
     return r < 0 ? r : await_step(&o->await, c, err);
 }
 
+/* Whoever sees a screen wants to know whether it waits for keys. */
+static int look_who_reads(nacre_call *c, int r)
+{
+    const struct output_args *a = c->args;
+    struct output *o = c->state;
+    if (r != TOOL_DONE || !a->screen || o->count > 1 || o->await.read.size > 0)
+        return r;
+    return reading_look(&o->look, c, &o->ids[0]);
+}
+
 static int begin_or_read(nacre_call *c, nacre_error *err)
 {
     const struct output *o = c->state;
-    return await_is_wanted(&o->await) ? begin_wait(c, err) : TOOL_DONE;
+    return look_who_reads(c, await_is_wanted(&o->await) ? begin_wait(c, err) : TOOL_DONE);
 }
 
 static int output_step(nacre_call *c, nacre_error *err)
 {
     struct output *o = c->state;
+    if (!o->adoption && !o->look.looked && o->await.follow)
+        return look_who_reads(c, await_step(&o->await, c, err));
     if (!o->adoption)
-        return await_step(&o->await, c, err);
+        return look_who_reads(c, TOOL_DONE);
     int r = call_step_op(c, o->adoption, err);
     if (r != TOOL_DONE)
         return r;
@@ -241,6 +265,7 @@ static int answer_one(nacre_call *c, struct answer *a, size_t i, nacre_error *er
     if (r < 0)
         return r;
     await_note(&o->await, a, i, &record);
+    answer_reading(a, &record, &o->look.read);
     if (oa->screen)
         return answer_screen(a, &record, err);
     if (i > 0 && room < NACRE_VIEW_BUDGET_MIN)
@@ -272,6 +297,7 @@ static void output_done(nacre_call *c)
 {
     struct output *o = c->state;
     op_end(&o->adoption);
+    reading_look_end(&o->look);
     await_done(&o->await);
     match_free(o->filter);
     free(o->ids);

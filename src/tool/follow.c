@@ -146,7 +146,7 @@ static int listen(struct follow *f, struct look *l, nacre_error *err)
 /* When it will be satisfied if nothing comes; INT64_MAX = not by itself. */
 static int64_t due_ns(const struct follow *f, const struct look *l)
 {
-    bool plain = !f->want.until && f->want.idle_ms < 0;
+    bool plain = !f->want.until && f->want.idle_ms < 0 && !f->want.only_end;
     if (l->ended || l->matched)
         return 0;
     if (plain && l->fresh_ns)
@@ -221,7 +221,7 @@ int follow_new(nacre_session *session, const struct follow_want *want, const nac
         return err_set(err, NACRE_ENOMEM, "out of memory");
     }
     int r = 0;
-    if (count > 1) {
+    if (count > 1 || want->joined) {
         f->epoll = fd_lift_consume(epoll_create1(EPOLL_CLOEXEC));
         if (f->epoll < 0)
             r = err_sys(err, NACRE_ELIMIT, errno, "wait", "cannot wait for several shells");
@@ -255,7 +255,7 @@ void follow_free(struct follow *f)
 
 int follow_fd(const struct follow *f)
 {
-    return f->count == 1 ? session_watch_fd(f->looks[0].watch) : f->epoll;
+    return f->epoll < 0 ? session_watch_fd(f->looks[0].watch) : f->epoll;
 }
 
 int64_t follow_wake_ns(const struct follow *f)

@@ -16,6 +16,8 @@ struct follow_want {
     struct match *until; /* borrowed; NULL = no text */
     int64_t idle_ms;     /* below 0 = no silence */
     bool all;            /* of each shell, not of any */
+    bool joined;         /* other things are waited for, too: what is polled stays the same */
+    bool only_end;       /* only the end counts, not what is printed */
 };
 
 struct follow;

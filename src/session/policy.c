@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/text.h"
 #include "policy/variable_names.h"
 #include "session/always.h"
 #include "session/asking.h"
@@ -177,13 +178,18 @@ static int refuse_wanted(const struct permissions *wanted, nacre_error *err)
                    line.data ? line.data : "");
 }
 
-/* A person may still say yes to it before it is tried once more. */
+/* A person may still say yes to it before it is tried once more. How is said whole; what is before
+ * it may be cut. */
 static void offer_answer_ahead(nacre_error *refusal, const nacre_id_text *id)
 {
-    size_t used = strlen(refusal->msg);
-    if (*id->s)
-        snprintf(refusal->msg + used, sizeof refusal->msg - used,
-                 "; or for this once: nacre allow %s, and then it is started again", id->s);
+    char how[96];
+    if (!*id->s)
+        return;
+    int size = snprintf(how, sizeof how,
+                        "; or for this once: nacre allow %s, and then it is started again", id->s);
+    size_t at = MIN(strlen(refusal->msg), sizeof refusal->msg - 1 - (size_t)size);
+    at = text_whole(refusal->msg, at);
+    memcpy(refusal->msg + at, how, (size_t)size + 1);
 }
 
 static bool answer_is_yes(nacre_answer_kind kind)

@@ -183,6 +183,10 @@ def who_cannot_be_asked_is_told_what_to_do(serve):
         assert result["isError"] and result["resultType"] == "complete", result
         holds(text_of(result), 'change "ask" in it to "allow"', "or for this once: nacre allow ")
     assert not made(serve, "never")
+    long = json.dumps([{"ask": ["mkdir", ["x" * 90, "y" * 90]], "because": "z\u00e9" * 60}])
+    s = serve(home="home2", NACRE_POLICY=long)
+    text = text_of(modern(s, "mkdir " + "x" * 90, capabilities={})["result"])
+    holds(text, "; or for this once: nacre allow ", ", and then it is started again")
 
 
 def modern(s, command, capabilities=None, state=None, responses=None, **arguments):

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/grow.h"
+#include "cli/top_find.h"
 #include "cli/verbs.h"
 #include "console/full_screen.h"
 #include "console/out.h"
@@ -27,9 +28,11 @@
 #define NOTE_SIZE   160
 #define NOTE_MS     8000
 
-enum top_order { BY_AGE, BY_CPU, BY_MEMORY, BY_STATUS, ORDERS };
+enum top_order { BY_AGE, BY_CPU, BY_MEMORY, BY_STATUS, BY_SESSION, ORDERS };
 
-static const char *const order_names[ORDERS] = {"age", "cpu", "memory", "status"};
+static const char *const order_names[ORDERS] = {"age", "cpu", "memory", "status", "session"};
+
+#define AT_END UINT64_MAX
 
 enum top_column {
     T_STATUS,
@@ -52,7 +55,9 @@ static const struct table_column top_columns[T_COLUMNS] = {
 
 struct top_shell {
     nacre_id id;
+    nacre_id session;
     nacre_outcome outcome;
+    bool has_screen;
     int64_t started_ms, cpu_ms;
     uint64_t memory_bytes;
     const char *colour;
@@ -71,6 +76,9 @@ struct top {
     size_t at;       /* of the chosen one */
     size_t scrolled; /* shells above the first that is shown */
     size_t back;     /* lines of output below the last that is shown */
+    uint64_t place;  /* in its log, from where it is shown; AT_END = its end */
+    size_t down;     /* lines of output that are left out from there on */
+    struct top_find find;
     enum top_order order;
     bool all; /* what has ended, too */
     bool help;
@@ -109,7 +117,9 @@ static int note_top_shell(const nacre_listed *listed, void *userdata)
         return NACRE_ENOMEM;
     struct top_shell *s = &t->shells[t->count];
     *s = (struct top_shell){.id = record->id,
+                            .session = record->session,
                             .outcome = record->outcome,
+                            .has_screen = record->columns > 0 && shell_is_alive(record),
                             .started_ms = record->started_ms,
                             .colour = shell_colour(&t->paint, record),
                             .label = buf_take(&label)};
@@ -139,8 +149,9 @@ static int by_order(const void *one, const void *other, void *userdata)
     int r = t->order == BY_CPU ? order_of(b->cpu_ms, a->cpu_ms)
             : t->order == BY_MEMORY
                 ? (b->memory_bytes > a->memory_bytes) - (b->memory_bytes < a->memory_bytes)
-            : t->order == BY_STATUS ? order_of(a->outcome, b->outcome)
-                                    : 0;
+            : t->order == BY_STATUS  ? order_of(a->outcome, b->outcome)
+            : t->order == BY_SESSION ? memcmp(&a->session, &b->session, sizeof a->session)
+                                     : 0;
     return r != 0 ? r : order_of(b->started_ms, a->started_ms);
 }
 
@@ -154,6 +165,7 @@ static void find_chosen(struct top *t)
         }
     t->at = t->count > 0 ? MIN(t->at, t->count - 1) : 0;
     t->back = 0;
+    t->place = AT_END;
     if (t->count > 0)
         t->chosen = t->shells[t->at].id;
 }
@@ -219,11 +231,15 @@ static int put_footer(struct top *t, struct buf *out)
                  nacre_id_format(&t->killed).s);
     else if (t->types)
         snprintf(text, sizeof text, "/%s_", t->filter);
+    else if (t->find.types)
+        snprintf(text, sizeof text, "search all output for: %s_", t->find.text);
+    else if (t->find.shown)
+        snprintf(text, sizeof text, "j k choose  Enter opens it there  Esc back");
     else if (*t->note && clock_left_ms(t->note_ns) > 0)
         snprintf(text, sizeof text, "%s", t->note);
     else
         snprintf(text, sizeof text,
-                 "j k choose  PgUp PgDn output  a attach  x end  / filter  s sort  "
+                 "j k choose  a attach  x end  / filter  r search  s sort  "
                  "? keys  q quit");
     return brief_line(out, text, t->screen.columns);
 }
@@ -249,11 +265,18 @@ static int fill_table(const struct top *t, size_t rows, struct table *table)
     for (size_t i = t->scrolled; r == 0 && i < t->count && i < t->scrolled + rows; i++) {
         const struct top_shell *s = &t->shells[i];
         nacre_id_text id = nacre_id_short(&s->id);
+        /* Under one another, so that a session stands at the first of its shells. */
+        bool follows = t->order == BY_SESSION && i > t->scrolled &&
+                       nacre_id_equal(&s->session, &t->shells[i - 1].session);
         const char *cells[T_COLUMNS] = {
-            [T_STATUS] = s->texts.status,   [T_ID] = id.s,
-            [T_AGE] = s->texts.age,         [T_CPU] = s->texts.cpu,
-            [T_MEMORY] = s->texts.memory,   [T_PORTS] = s->texts.ports,
-            [T_SESSION] = s->texts.session, [T_COMMAND] = s->label,
+            [T_STATUS] = s->texts.status,
+            [T_ID] = id.s,
+            [T_AGE] = s->texts.age,
+            [T_CPU] = s->texts.cpu,
+            [T_MEMORY] = s->texts.memory,
+            [T_PORTS] = s->texts.ports,
+            [T_SESSION] = follows ? "" : s->texts.session,
+            [T_COMMAND] = s->label,
         };
         r = table_add(table, cells, s->colour);
     }
@@ -311,14 +334,47 @@ static int put_shells(struct top *t, size_t rows, struct buf *out)
     return r < 0 ? r : put_marked(t, &text, out);
 }
 
+static const struct render_options top_render = {.first_line = 1, .line_max = 4096};
+
+/* What is on its screen, if it has a terminal. */
+static int copy_screen(struct top *t, struct buf *text)
+{
+    nacre_screen screen = NACRE_SCREEN_INIT;
+    if (nacre_get_screen(t->session, &t->chosen, &screen, NULL) < 0)
+        return 0;
+    int r = buf_str(text, screen.text);
+    nacre_screen_done(&screen);
+    return r;
+}
+
+/* What was printed from a place on. */
+static int copy_from_place(struct top *t, struct buf *text)
+{
+    struct buf bytes cleanup_buf = BUF_UP_TO(OUTPUT_SIZE * 2);
+    char piece[8192];
+    uint64_t cursor = t->place;
+    int64_t n = 1;
+    int r = 0;
+    while (r == 0 && n > 0 && bytes.len < OUTPUT_SIZE) {
+        n = nacre_read(t->session, &t->chosen, &cursor, NACRE_BOTH, piece, sizeof piece, NULL,
+                       NULL);
+        r = n > 0 ? buf_append(&bytes, piece, (size_t)n) : 0;
+    }
+    return r < 0 ? r : render_text(text, bytes.data ? bytes.data : "", bytes.len, &top_render);
+}
+
 static int copy_output(struct top *t, struct buf *text)
 {
-    static const struct render_options options = {.first_line = 1, .line_max = 4096};
     nacre_snapshot snapshot = {0};
-    if (t->count == 0 ||
-        nacre_output(t->session, &t->chosen, NACRE_BOTH, OUTPUT_SIZE, &snapshot, NULL) < 0)
+    if (t->count == 0)
         return 0;
-    int r = render_text(text, snapshot.data, snapshot.size, &options);
+    if (t->place != AT_END)
+        return copy_from_place(t, text);
+    if (t->shells[t->at].has_screen)
+        return copy_screen(t, text);
+    if (nacre_output(t->session, &t->chosen, NACRE_BOTH, OUTPUT_SIZE, &snapshot, NULL) < 0)
+        return 0;
+    int r = render_text(text, snapshot.data, snapshot.size, &top_render);
     free(snapshot.data);
     return r;
 }
@@ -331,6 +387,9 @@ static const char *find_window(struct top *t, const struct buf *text, size_t row
         lines += text->data[i] == '\n' || i + 1 == text->len;
     t->back = MIN(t->back, lines - MIN(lines, rows));
     size_t skip = lines - MIN(lines, rows + t->back);
+    t->down = MIN(t->down, lines - MIN(lines, (size_t)1));
+    if (t->place != AT_END)
+        skip = t->down;
     const char *at = text->data ? text->data : "";
     for (; skip > 0; skip--)
         at += strcspn(at, "\n") + 1;
@@ -362,7 +421,10 @@ static int put_rule(struct top *t, struct buf *out)
     if (t->count == 0)
         return buf_str(out, "\n");
     snprintf(text, sizeof text, "--- %.8s%s ", nacre_id_format(&t->chosen).s,
-             t->back > 0 ? ", scrolled up" : "");
+             t->place != AT_END            ? ", from what was found on"
+             : t->back > 0                 ? ", scrolled up"
+             : t->shells[t->at].has_screen ? ", its screen"
+                                           : "");
     int r = buf_str(out, t->paint.dim);
     if (r == 0)
         r = brief_line(out, text, t->screen.columns);
@@ -375,24 +437,27 @@ static const char help_text[] =
     "  j k, up down     choose a shell          g G, Home End   the first, the last\n"
     "  PgUp PgDn, u d   scroll its output       f               back to its end\n"
     "  x                end it, with all that it started; asks, and tells what came of it\n"
+    "  r                search all that was ever printed; Enter opens what was found\n"
     "  /                show only what has a text; Enter keeps it, Esc drops it\n"
-    "  s                sort by age, cpu, memory, status\n"
+    "  s                sort by age, cpu, memory, status; group by session\n"
     "  a                attach: see its screen as it goes on; Ctrl-] d comes back\n"
     "  i                likewise, and type to it\n"
     "  e                show what has ended, too\n"
     "  q                leave\n";
+
+#define HELP_ROWS 10
 
 static int draw_top(struct top *t)
 {
     struct buf picture cleanup_buf = BUF_UP_TO(SIZE_MAX / 2);
     full_screen_measure(&t->screen);
     size_t rows = MAX(t->screen.rows, (size_t)8);
-    size_t wanted = t->help ? 9 : MAX(t->count + 1, (size_t)2);
+    size_t wanted = t->help ? HELP_ROWS : MAX(t->count + 1, (size_t)2);
     size_t list = MIN(wanted, (rows - 3) / 2), output = rows - 3 - list;
     int r = put_heading(t, &picture);
     if (r == 0)
         r = t->help ? buf_str(&picture, help_text) : put_shells(t, list, &picture);
-    for (size_t i = t->help        ? 9
+    for (size_t i = t->help        ? HELP_ROWS
                     : t->count > 0 ? MIN(t->count + 1, list)
                                    : 1;
          r == 0 && i < list; i++)
@@ -400,7 +465,8 @@ static int draw_top(struct top *t)
     if (r == 0)
         r = put_rule(t, &picture);
     if (r == 0)
-        r = put_output(t, output, &picture);
+        r = t->find.shown ? top_find_put(&t->find, output, t->screen.columns, &picture)
+                          : put_output(t, output, &picture);
     if (r == 0)
         r = put_footer(t, &picture);
     return r < 0 ? r : full_screen_draw(&t->screen, &picture);
@@ -415,6 +481,18 @@ static void choose_at(struct top *t, size_t at)
     t->at = MIN(at, t->count - 1);
     t->chosen = t->shells[t->at].id;
     t->back = 0;
+    t->place = AT_END;
+}
+
+/* The shell that printed it, also if it has ended or was filtered out. */
+static void open_found(struct top *t, const struct found_line *line)
+{
+    t->find.shown = false;
+    t->all = true;
+    *t->filter = '\0';
+    t->chosen = line->id;
+    t->place = line->offset;
+    t->down = 0;
 }
 
 /* True if the list has to be looked at again. */
@@ -458,13 +536,16 @@ static bool press_in_list(struct top *t, int key)
     case 'u':
     case KEY_PAGE_UP:
         t->back += page;
+        t->down -= MIN(t->down, page);
         return false;
     case 'd':
     case KEY_PAGE_DOWN:
         t->back -= MIN(t->back, page);
+        t->down += page;
         return false;
     case 'f':
         t->back = 0;
+        t->place = AT_END;
         return false;
     default:
         return false;
@@ -498,11 +579,19 @@ static bool press_key(struct top *t, int key)
     }
     if (t->types)
         return type_filter(t, key);
+    if (t->find.types || t->find.shown) {
+        const struct found_line *line = top_find_press(&t->find, key, t->session);
+        if (line)
+            open_found(t, line);
+        return line != NULL;
+    }
     if (key == 'x' && t->count > 0) {
         t->kills = true;
         t->killed = t->chosen;
     } else if (key == '/')
         t->types = true;
+    else if (key == 'r')
+        t->find.types = true;
     else if (key == '?')
         t->help = !t->help;
     else if (key == 's')
@@ -531,7 +620,8 @@ static int run_top(struct top *t)
         if (r < 0)
             return failure("top: cannot write to the terminal: %s", err_text(-r));
         int key = full_screen_key(&t->screen, MIN(clock_left_ms(next_ns), SIZE_MS));
-        if (key == KEY_END || (key == 'q' && !t->types && !t->kills))
+        if (key == KEY_END ||
+            (key == 'q' && !t->types && !t->kills && !t->find.types && !t->find.shown))
             return STATUS_OK;
         if (key != KEY_NONE && press_key(t, key))
             next_ns = 0;
@@ -542,7 +632,7 @@ static int run_top(struct top *t)
 
 static int top(UNUSED const void *options, UNUSED char **words, UNUSED size_t count)
 {
-    struct top t = {.paint = paint_for(stdout)};
+    struct top t = {.paint = paint_for(stdout), .place = AT_END};
     nacre_session *session cleanup_session = NULL;
     if (!full_screen_is_possible())
         return failure(
@@ -555,6 +645,7 @@ static int top(UNUSED const void *options, UNUSED char **words, UNUSED size_t co
     status = r < 0 ? failure("top: cannot take the terminal: %s", err_text(-r)) : run_top(&t);
     full_screen_close(&t.screen);
     forget_shells(&t);
+    top_find_done(&t.find);
     free(t.shells);
     if (t.screen.signal != 0 && t.screen.signal != SIGINT)
         signals_die_by(t.screen.signal);
@@ -569,7 +660,9 @@ const struct verb verb_top = {
         "On top the shells that run or linger, of every session, newest first; below the end\n"
         "of what the chosen one has printed. j and k or the arrows choose, PgUp and PgDn\n"
         "scroll its output, x ends it with all that it started (and asks first), / shows\n"
-        "only what has a text, s sorts, e shows what has ended, too, a attaches to the chosen one\n"
-        "and i types to it, until Ctrl-] d; ? lists the keys, q leaves.\n",
+        "only what has a text, r searches all that was ever printed and opens what it found,\n"
+        "s sorts, e shows what has ended, too, a attaches to the chosen one and i types to it,\n"
+        "until Ctrl-] d; ? lists the keys, q leaves. Of a shell with a terminal its screen is\n"
+        "shown.\n",
     .run = top,
 };

@@ -147,6 +147,62 @@ case_order_can_be_changed() {
     end_all
 }
 
+case_everything_that_was_printed_is_searched() {
+    start first 'i=0; while [ $i -lt 3000 ]; do echo "row $i"; i=$((i+1)); done; echo needle one; exec sleep 300'
+    start ended 'echo needle in what has ended'
+    start second 'exec sleep 300'
+    open_top 80 24
+    until_true is_chosen second
+    press r
+    tm send-keys -l 'NEEDLE'
+    until_true on_screen 'search all output for: NEEDLE'
+    press Enter
+    until_true on_screen '2 of 2 lines with "NEEDLE"'
+    until_true on_screen 'stdout:3001: needle one'
+    press j
+    until_true eval "screen | grep -q '^> .*needle one'"
+    press Enter
+    until_true is_chosen first
+    until_true on_screen 'from what was found on'
+    until_true on_screen 'needle one'
+    off_screen 'row 2999' || fail 'it is not opened there'
+    press f
+    until_true on_screen 'row 2999'
+    press r Escape
+    until_true off_screen 'search all output'
+    press r
+    tm send-keys -l 'no such text q'
+    press Enter
+    until_true on_screen '0 of 0 lines'
+    press q
+    until_true off_screen '0 of 0 lines'
+    match "$(screen | head -n 1)" '^nacre:'
+    end_all
+}
+
+case_a_terminal_shows_its_screen() {
+    start plain 'exec sleep 300'
+    nacre start --tty --name drawn "printf 'go''ne\\033[2J\\033[3;5Hhere it is'; exec sleep 300"
+    equal "$status" 0
+    open_top 80 24
+    until_true is_chosen drawn
+    until_true on_screen '    here it is'
+    until_true on_screen 'its screen'
+    off_screen gone || fail 'what was erased is shown'
+    end_all
+}
+
+case_shells_of_a_session_stand_together() {
+    start one 'exec sleep 300'
+    start two 'exec sleep 300'
+    open_top 100 24
+    until_true is_chosen two
+    press s s s s
+    until_true on_screen 'by session'
+    is_chosen two || fail 'what is chosen changed with the order'
+    end_all
+}
+
 case_colours_are_not_needed() {
     start plain 'exec sleep 300'
     open_top 80 24 NO_COLOR=1

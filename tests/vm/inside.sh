@@ -78,6 +78,9 @@ situation() {
         >"$logs/$label.way" 2>&1 || true
     [ -s "$logs/$label/results" ] || { mkdir -p "$logs/$label" && echo "0 1 no-result" >"$logs/$label/results"; }
     tell "done: $label, $((SECONDS - begin)) s, $(awk '{ p += $1; f += $2 } END { print p + 0 " passed, " f + 0 " failed" }' "$logs/$label/results")"
+    awk '$2 > 0 { print $NF }' "$logs/$label/results" | while read -r name; do
+        tell "failed: $label $name"
+    done
 }
 
 # -- What is run ----------------------------------------------------------------------------------

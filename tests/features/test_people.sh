@@ -231,6 +231,42 @@ case_wait_exit_code() {
     equal "$status" 139
 }
 
+case_wait_for_a_port() {
+    local web other port
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    web=$("$nacre" start --name web -- "sleep 0.3; exec python3 -m http.server $port --bind 127.0.0.1") ||
+        fail "start failed"
+    nacre wait web --port "$port" --timeout 20
+    equal "$status" 0
+    equal "$out" "$web $port"
+    nacre list --port "$port" -q
+    equal "$out" "$web"
+    other=$("$nacre" start -- 'exec sleep 300') || fail "start failed"
+    nacre wait "$other" --port "$port" --timeout 20
+    equal "$status" 1
+    match "$err" "port $port is held by shell ${web:0:8} \\(\\[web\\]\\)"
+    nacre wait "$other" --port 0 --timeout 0.1
+    equal "$status" 124
+    nacre wait "$other" --port 70000
+    equal "$status" 2
+    nacre wait "$other" "$web" --port 1
+    equal "$status" 2
+    nacre kill "$other" "$web"
+}
+
+case_wait_until_input() {
+    local id other
+    id=$("$nacre" start --tty -- 'sleep 0.3; read -s x') || fail "start failed"
+    nacre wait "$id" --until-input --timeout 20
+    equal "$status" 0
+    match "$out" "^$id bash \\(pid [0-9]+\\) waits for a password, echo off\$"
+    other=$("$nacre" start -- 'exec sleep 300') || fail "start failed"
+    nacre wait "$other" --until-input --timeout 20
+    equal "$status" 1
+    match "$err" "has no stdin that could be typed to"
+    nacre kill "$id" "$other"
+}
+
 case_output_times() {
     local id moment='[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}'
     id=$("$nacre" start -- 'echo one; printf two; sleep 0.3; echo; echo three >&2; sleep 0.1; printf four') || fail "start failed"

@@ -58,9 +58,10 @@ boot() {
         -chardev "file,id=logs,path=$scratch/logs.tar" -device virtserialport,chardev=logs,name=logs \
         >"$2/qemu" 2>&1 </dev/null &
     machine=$!
-    tail -n +1 --pid=$machine -s 0.5 -f "$2/told" 2>/dev/null | sed -u "s/^/$name: /"
+    tail -n +1 --pid=$machine -s 0.5 -f "$2/told" 2>/dev/null | sed -u "s/^/$name: /" &
     wait $machine || echo "$name: the machine did not turn itself off" >&2
     machine=
+    wait
 }
 
 test_machine() {

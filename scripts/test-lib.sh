@@ -214,7 +214,7 @@ copy_for_user() {
     local build=$1 copy=$scratch/$1
     mkdir -p "$copy"
     (cd "$build" && find . \( -name '*.p' -o -name 'meson-*' -o -name test-logs \) -prune -o \
-        \( -type f -perm -u+x -o -name '*.so*' -o -name '*.jsonl' \) -print0 |
+        \( -type f -perm -u+x -o -name '*.so*' -o -name '*.jsonl' -o -name '*.py' \) -print0 |
         xargs -0 cp -a --parents -t "$copy")
     chmod -R a+rX "$copy"
     chown -R "$user:$user" "$copy"

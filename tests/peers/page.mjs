@@ -439,6 +439,37 @@ const cases = {
     await page.close();
   },
 
+  // Each has the output of the same shell, by one watch; one that takes nothing holds up nobody.
+  async 'a hundred viewers'(stage) {
+    const id = stage.start('watched', 'while read -r x; do echo "said $x"; done', '--keep-stdin');
+    const flood = stage.start('flood', 'yes "a line of a flood"');
+    const pass = await stage.pass('--view');
+    const join = async (shell) => {
+      const reader = (await stage.ask('/api/events', pass)).body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = '';
+      const hear = async (what) => {
+        while (!what.test(text)) {
+          const { value, done } = await reader.read();
+          assert.ok(!done);
+          text += value;
+        }
+        return what.exec(text);
+      };
+      const [, number] = await hear(/"stream":(\d+)/);
+      assert.equal((await stage.post('/api/watch', pass, { stream: Number(number), shells: [shell] })).status, 204);
+      return hear;
+    };
+    await join(flood); // and never reads again
+    const viewers = [];
+    for (let i = 0; i < 100; i++) viewers.push(await join(id));
+    stage.nacre('input', id, 'to all\n');
+    const said = Buffer.from('said to all\n').toString('base64');
+    await Promise.all(viewers.map((hear) => hear(new RegExp(said))));
+    const memory = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${stage.process.pid}/status`, 'utf8'))[1]);
+    measured.viewers = { viewers: viewers.length + 1, rssKB: memory };
+    assert.ok(memory < 65536 || process.env.ASAN_OPTIONS, `${memory} KiB`);
+  },
+
   // For people to look at, light and dark, wide and narrow.
   async 'pictures'(stage) {
     const folder = process.env.NACRE_PICTURES;

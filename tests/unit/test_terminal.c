@@ -24,7 +24,9 @@
 #define CUT_BYTES 12000 /* of a recording that is cut at every byte */
 #define EVERY     61    /* bytes between two comparisons of whole screens */
 
-static const char *const recordings[] = {"vim", "less", "top", "bash", "python", "node", "sqlite3"};
+static const char *const recordings[] = {"vim",     "less",    "top",      "bash", "python", "node",
+                                         "sqlite3", "git-log", "git-add",  "htop", "nano",   "man",
+                                         "tmux",    "dialog",  "whiptail", "mc"};
 
 static char *read_recording(const char *name, size_t *ret_size)
 {

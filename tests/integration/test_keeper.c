@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -414,22 +415,42 @@ static int ignore_listed(const nacre_listed *listed, void *arg)
     return 0;
 }
 
-/* One that did not get ready in time is sent away, and what belongs to it is not kept until the
- * next start. */
-TEST(a_keeper_that_was_sent_away_leaves_nothing)
+static void stop_warm(pid_t warm)
+{
+    CHECK(kill(warm, SIGSTOP) == 0);
+}
+
+/* Now it is not what a new one would be. */
+static void become_another(pid_t warm)
+{
+    (void)warm;
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+}
+
+/* What belongs to it is not kept until the next start, nor does it stay itself. */
+static void send_away(void (*trouble)(pid_t warm))
 {
     nacre_session *s = open_session();
     pid_t idle = idle_keeper(s);
     CHECK(AWAIT(count_keepers() == 2, 3000));
     int before = count_descriptors(getpid());
-    pid_t warm = warm_keeper(idle);
-    CHECK(kill(warm, SIGSTOP) == 0);
+    trouble(warm_keeper(idle));
     struct run run = run_text(s, "true");
     run_done(&run);
     CHECK(AWAIT((nacre_list(s, NULL, ignore_listed, NULL, ERR) == 0 &&
                  count_descriptors(getpid()) <= before),
                 5000));
     close_session(s);
+}
+
+TEST(a_keeper_that_is_stopped_before_it_is_ready)
+{
+    send_away(stop_warm);
+}
+
+TEST(a_keeper_that_was_sent_away_leaves_nothing)
+{
+    send_away(become_another);
 }
 
 /* Somebody who starts several at once does not wait until the first is done or has lasted. */

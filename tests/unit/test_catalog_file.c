@@ -156,6 +156,44 @@ static void a_step_that_fails_changes_nothing(void **state)
     sqlite3_close(db);
 }
 
+/* Who wants to write has this byte of it; nobody else is there yet, so that somebody has to put the
+ * index in order, and cannot. */
+static void hold_index(void *data)
+{
+    const struct home_dir *home = data;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 120, .l_len = 1};
+    int fd = openat(home->fd, CATALOG_DB "-shm", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    EXPECT(fd >= 0 && fcntl(fd, F_SETLK, &lock) == 0);
+    EXPECT(mkdirat(home->fd, "held", 0700) == 0);
+    pause();
+}
+
+static void held_before_it_is_open(void **state)
+{
+    (void)state;
+    cleanup_home struct home_dir home = home_make();
+    struct catalog *c = NULL;
+    nacre_id session = id_of(1, 1);
+    fill(&home);
+    pid_t holder = unit_fork(hold_index, &home);
+    while (!has(&home, "held"))
+        unit_pause(1);
+    int64_t began = clock_mono_ns();
+    assert_int_equal(catalog_open(home.path, false, 100, &c, NULL), 0);
+    for (int i = 0; i < 4; i++) {
+        struct catalog_run run = run_of(7, &session);
+        assert_int_equal(catalog_put_run(c, &run, NULL), NACRE_EBUSY);
+        assert_true(count_runs(c, NULL) >= 0);
+    }
+    /* SQLite alone takes ten seconds for each. */
+    assert_true(clock_mono_ns() - began < 8 * NS_PER_S);
+    kill(holder, SIGKILL);
+    waitpid(holder, NULL, 0);
+    struct catalog_run run = run_of(7, &session);
+    assert_int_equal(catalog_put_run(c, &run, NULL), 0);
+    catalog_free(c, false);
+}
+
 /* Neither read nor written, and byte for byte as it was. */
 static void assert_refused(const struct home_dir *home, const char *word)
 {
@@ -731,6 +769,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_taken_in_order),
         cmocka_unit_test(a_step_that_fails_changes_nothing),
+        cmocka_unit_test(held_before_it_is_open),
         cmocka_unit_test(newer_and_foreign_files_are_refused),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(an_empty_file_is_filled),

@@ -94,9 +94,11 @@ def a_command_cannot_answer(serve):
     h = Home(serve, {"policy": [{"ask": ["mkdir"]}]})
     t = h.ask("mkdir a")
     id = h.pending()[0]["id"]
-    tries = (f"{PROGRAM} allow {id}", f"env -u NACRE_ID setsid {PROGRAM} allow {id}",
-             f"env -i HOME=$HOME NACRE_HOME=$NACRE_HOME NACRE_CONFIG=$NACRE_CONFIG "
-             f"sh -c '(setsid {PROGRAM} allow {id} >out 2>&1 &)'; sleep 0.3; cat out; exit 1")
+    bare = "env -i HOME=$HOME NACRE_HOME=$NACRE_HOME NACRE_CONFIG=$NACRE_CONFIG"
+    # The last one is nobody's child any more when it answers.
+    tries = (f"{PROGRAM} allow {id}", f"env -u NACRE_ID setsid -w {PROGRAM} allow {id}",
+             f"{bare} sh -c '(setsid sh -c \"{PROGRAM} allow {id} >new 2>&1; mv new out\" &)'; "
+             "until [ -e out ]; do sleep 0.05; done; cat out; exit 1")
     for line in tries:
         done = h.run("run", "--", line, NACRE_POLICY="[]")
         holds(done.stdout, "a command that nacre runs cannot answer for its user")

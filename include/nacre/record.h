@@ -98,7 +98,8 @@ typedef enum nacre_denial_kind {
     NACRE_DENIAL_PROTECTED = 2, /* a name that may not appear: what appeared was moved aside */
     NACRE_DENIAL_WRITE = 3,     /* a file, found in what the command printed and checked */
     NACRE_DENIAL_READ = 4,      /* likewise */
-    NACRE_DENIAL_RIGHTS = 5     /* a program that needs more of them, by its own words */
+    NACRE_DENIAL_RIGHTS = 5,    /* a program that needs more of them, by its own words */
+    NACRE_DENIAL_EXEC = 6       /* a command, by a rule about commands: target is its words */
 } nacre_denial_kind;
 
 typedef struct nacre_denial {

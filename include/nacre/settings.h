@@ -75,7 +75,9 @@ typedef enum nacre_setting {
     NACRE_SETTING_SANDBOX_TMP,     /* a choice: private, host */
     NACRE_SETTING_SANDBOX_WIDE,    /* a switch: a workspace may be a whole home directory; off */
     NACRE_SETTING_POLICY,          /* rules about commands, see policy.h; none */
-    NACRE_SETTING_POLICY_DEFAULT   /* a choice: a nacre_verdict, of what no rule is about; allow */
+    NACRE_SETTING_POLICY_DEFAULT,  /* a choice: a nacre_verdict, of what no rule is about; allow */
+    NACRE_SETTING_POLICY_GATE      /* a switch: rules that forbid or ask hold for whatever a command
+                                      executes, too; on */
 } nacre_setting;
 
 /* The values of NACRE_SETTING_SANDBOX. */

@@ -19,3 +19,15 @@ static inline uint64_t sum64(const void *data, size_t size)
     }
     return sum;
 }
+
+/* FNV-1a of texts, one after the other: the first begins with SUM_TEXTS. Two that only look the
+ * same are taken for one. */
+#define SUM_TEXTS UINT64_C(14695981039346656037)
+
+static inline uint64_t sum_text(uint64_t sum, const char *text)
+{
+    do
+        sum = (sum ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    while (*text++);
+    return sum;
+}

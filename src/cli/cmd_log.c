@@ -340,7 +340,8 @@ const struct verb verb_log = {
     .summary = "print what was started, ended, killed and refused, and when",
     .details =
         "One line per event, of all sessions, oldest first: time, start, end, kill, denial (a\n"
-        "start that was refused), question or answer, id, and what there is to say. On a pipe "
+        "start that was refused, or what a rule refused a shell to run), question or answer, id, "
+        "and what there is to say. On a pipe "
         "there is a tab\n"
         "between the parts, the session's id before the last one, and nothing is cut. Logs go\n"
         "with their sessions (\"nacre help gc\"); the setting audit switches them off.\n"

@@ -122,6 +122,8 @@ const struct setting setting_table[SETTING_COUNT] = {
         "what commands may run, may not, or are asked about"},
     [NACRE_SETTING_POLICY_DEFAULT] = {"policy_default", CHOICE, "allow", "allow, ask, deny",
         "what happens to commands that no rule is about"},
+    [NACRE_SETTING_POLICY_GATE] = {"policy_gate", SWITCH, "on", NULL,
+        "rules that forbid or ask hold for whatever a command executes, too"},
 };
 /* clang-format on */
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SETTING_COUNT    ((size_t)NACRE_SETTING_POLICY_DEFAULT + 1)
+#define SETTING_COUNT    ((size_t)NACRE_SETTING_POLICY_GATE + 1)
 #define SETTING_NAME_MAX 24
 
 #define LIST_OF_PATHS    1 /* blanks belong to an entry */

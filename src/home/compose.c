@@ -321,6 +321,15 @@ static void put_groups(struct layout *l, const struct compose *c, struct spec_he
     }
 }
 
+static void put_granted(struct layout *l, const struct compose *c, struct spec_head *head)
+{
+    head->gated = c->gated;
+    head->granted = (uint32_t)l->out->len;
+    head->granted_size = (uint32_t)c->granted_size;
+    if (l->error == 0 && c->granted_size > 0)
+        l->error = buf_append(l->out, c->granted, c->granted_size);
+}
+
 static void put_bounds(const struct compose *c, struct spec_head *head)
 {
     const nacre_limits *limits = &c->command->limits;
@@ -365,6 +374,7 @@ int compose_spec(const struct compose *c, const nacre_id *id, const char *cwd, s
     head.session_name = put(&l, c->session_name);
     head.session_cwd = put(&l, c->session_cwd);
     head.sandbox = put(&l, c->sandbox);
+    put_granted(&l, c, &head);
     put_groups(&l, c, &head);
     head.env = (uint32_t)out->len;
     if (l.error == 0)

@@ -37,8 +37,11 @@ struct compose {
     const char *run_path;      /* of the run directory */
     const char *sandbox;       /* what it runs in, in words; NULL = nothing */
     const char *const *fenced; /* variables of that, under those of the call; may be NULL */
+    const char *granted;       /* what of it a person has said yes to: granted_size bytes */
+    size_t granted_size;
     int64_t grace_ms;
     uint64_t quota;
+    bool gated;     /* rules are held against whatever it executes */
     bool person;    /* the session is a person's, for single commands */
     bool successor; /* the keeper shall make the next one ready */
     bool fleeting;  /* nothing of it is kept after the session */

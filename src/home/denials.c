@@ -39,9 +39,17 @@ static nacre_denial take_denial(const struct denial *d)
     return taken;
 }
 
-int denials_read(int dir, nacre_record *record)
+bool denials_are_kept(const struct spec *spec)
+{
+    return spec &&
+           (spec->head->gated || (spec->head->sandbox && *spec_string(spec, spec->head->sandbox)));
+}
+
+int denials_read(int dir, const struct spec *spec, nacre_record *record)
 {
     struct denial d;
+    if (!denials_are_kept(spec))
+        return 0;
     cleanup_close int fd = run_open_file(dir, "denied", O_RDONLY);
     int r = 0;
     for (int i = 0; fd >= 0 && r == 0 && i < DENIALS_MAX; i++) {

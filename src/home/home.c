@@ -80,6 +80,18 @@ void home_set_backend(nacre_home *h, const nacre_backend_ops *ops, void *self)
     h->self = self;
 }
 
+void home_set_questions(nacre_home *h, void (*fn)(void *userdata), void *userdata)
+{
+    h->hear_questions = fn;
+    h->hear_userdata = userdata;
+}
+
+void home_hear_questions(const nacre_home *h)
+{
+    if (h->hear_questions)
+        h->hear_questions(h->hear_userdata);
+}
+
 int64_t home_pump(nacre_home *h, const nacre_id *id, bool quiet)
 {
     if (!h->ops)
@@ -353,10 +365,10 @@ int home_record(nacre_home *h, const nacre_id *id, enum home_detail detail,
     bool readable = run_load_spec(&run, &spec, NULL) == 0;
     r = (detail == HOME_FULL ? report_fill : report_fill_plain)(&state, readable ? &spec : NULL,
                                                                 ret_record, err);
+    if (r == 0 && denials_read(run.dir, readable ? &spec : NULL, ret_record) < 0)
+        r = err_set(err, NACRE_ENOMEM, "out of memory");
     if (readable)
         free((void *)spec.head);
-    if (r == 0 && ret_record->sandbox[0] && denials_read(run.dir, ret_record) < 0)
-        r = err_set(err, NACRE_ENOMEM, "out of memory");
     return r;
 }
 

@@ -52,6 +52,8 @@ struct nacre_home {
     nacre_mirror *mirrors;
     const nacre_backend_ops *ops; /* of the backend that has them; NULL = none */
     void *self;
+    void (*hear_questions)(void *userdata); /* NULL = nobody is asked */
+    void *hear_userdata;
 };
 
 /* Creates nothing on disk. Strings are copied but those of secrets. */
@@ -60,6 +62,10 @@ void home_free(nacre_home *h);
 
 /* The backend whose mirrors are in it; ops is borrowed, NULL = none. */
 void home_set_backend(nacre_home *h, const nacre_backend_ops *ops, void *self);
+
+/* Has fn be called by who watches a run that waits for a person. */
+void home_set_questions(nacre_home *h, void (*fn)(void *userdata), void *userdata);
+void home_hear_questions(const nacre_home *h);
 
 /* See nacre_session_home(). */
 int home_path(nacre_home *h, const char **ret_path, const char **ret_note, nacre_error *err);

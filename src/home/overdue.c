@@ -42,12 +42,13 @@ static int64_t later(int64_t ns, int64_t ms)
     return ms > (INT64_MAX - ns) / NS_PER_MS ? INT64_MAX : ns + ms * NS_PER_MS;
 }
 
-/* When its time is over; what has ended by itself has none. */
+/* When its time is over; what has ended by itself, or waits for a person, has none. */
 static int64_t end_of_time(const struct overdue *o, const struct run_state *state)
 {
     bool counts = state->outcome == NACRE_RUNNING || state->reason == NACRE_REASON_DEADLINE;
-    return o->known && o->timeout_ms > 0 && counts ? later(state->started_mono_ns, o->timeout_ms)
-                                                   : INT64_MAX;
+    if (!o->known || o->timeout_ms <= 0 || !counts || state->waited_ms == STATE_WAITS)
+        return INT64_MAX;
+    return later(later(state->started_mono_ns, o->timeout_ms), state->waited_ms);
 }
 
 /* Who closes a session knows what it started. That a shell was taken out of it since, a keeper that

@@ -316,6 +316,8 @@ static int listen_to_keeper(nacre_watch *w, nacre_error *err)
             if (!w->known && !w->quiet && w->cursor == UINT64_MAX)
                 w->cursor = w->state.log.end;
             w->known = w->told = true;
+            if (w->state.waited_ms == STATE_WAITS)
+                home_hear_questions(w->home);
         } else if (n == sizeof(struct wire_input_done) && event.head.type == WIRE_INPUT_DONE) {
             const struct wire_input_done *done = (const void *)&event;
             w->waits = false;
@@ -535,8 +537,8 @@ int nacre_watch_record(nacre_watch *w, nacre_record *ret_record, nacre_error *re
     if (!w->spec.head && watch_open_run(w, NULL) == 0)
         run_load_spec(&w->run, &w->spec, NULL);
     int r = report_fill(&w->state, w->spec.head ? &w->spec : NULL, ret_record, reterr);
-    if (r == 0 && ret_record->sandbox[0] && watch_open_run(w, NULL) == 0 &&
-        denials_read(w->run.dir, ret_record) < 0)
+    if (r == 0 && denials_are_kept(w->spec.head ? &w->spec : NULL) &&
+        watch_open_run(w, NULL) == 0 && denials_read(w->run.dir, &w->spec, ret_record) < 0)
         r = err_set(reterr, NACRE_ENOMEM, "out of memory");
     return r;
 }

@@ -13,11 +13,9 @@
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,11 +30,8 @@
 #include "sys/sock_diag.h"
 #include "sys/syscalls.h"
 
-#define UNDER_WAY      1 /* the answer comes later */
-#define GOES_ON        2 /* the call itself is made */
 #define IOPRIO_PROCESS 1
 #define CROWDED_US     20000 /* for a place in the queue of a listener */
-#define NOTIFY_ROOM    256   /* a kernel may say more than we know of */
 #define PORT_OF_NAMES  53
 
 /* One that is looked at. */
@@ -54,24 +49,6 @@ struct visitor {
     } address;
 };
 
-/* -- Answers ---------------------------------------------------------------------------------- */
-
-/* The kernel says that nobody waits any more if whoever asked was ended. */
-static void answer_call(struct keeper *k, uint64_t id, int error)
-{
-    struct seccomp_notif_resp response = {.id = id};
-    if (error == GOES_ON)
-        response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    else
-        response.error = error;
-    (void)ioctl(k->fd[FD_CONNECTS], SECCOMP_IOCTL_NOTIF_SEND, &response);
-}
-
-static bool still_asks(const struct keeper *k, uint64_t id)
-{
-    return ioctl(k->fd[FD_CONNECTS], SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
-}
-
 static void note_refusal(struct keeper *k, const struct visitor *v, enum denial_kind kind,
                          const char *target, const char *why)
 {
@@ -87,15 +64,11 @@ static void note_refusal(struct keeper *k, const struct visitor *v, enum denial_
 /* A thread is not opened; the process that it belongs to is. */
 static int open_process(pid_t thread)
 {
-    char path[32], text[1024];
     int fd = sys_pidfd_open(thread);
     if (fd >= 0)
         return fd;
-    snprintf(path, sizeof path, "/proc/%d/status", thread);
-    const char *at =
-        fd_slurp_at(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nTgid:") : NULL;
-    long leader = at ? fd_parse_number(at + strspn(at, "\nTgid: \t")) : -1;
-    return leader > 0 ? sys_pidfd_open((pid_t)leader) : -ESRCH;
+    pid_t leader = calls_leader(thread);
+    return leader > 0 ? sys_pidfd_open(leader) : leader;
 }
 
 static int take_address(struct visitor *v, uint64_t from, uint64_t size)
@@ -124,7 +97,7 @@ static int meet(struct visitor *v, const struct seccomp_notif *n)
 /* -- Connecting for them ---------------------------------------------------------------------- */
 
 /* The description is theirs, too; nobody does anything else with a socket that is being connected.
- * 0, -errno, or UNDER_WAY: then it stays as it is until it is known. */
+ * 0, -errno, or CALL_WAITS: then it stays as it is until it is known. */
 static int connect_for(int sock, const struct sockaddr *address, socklen_t size)
 {
     int flags = fcntl(sock, F_GETFL);
@@ -133,7 +106,7 @@ static int connect_for(int sock, const struct sockaddr *address, socklen_t size)
         fcntl(sock, F_SETFL, flags | O_NONBLOCK);
     int r = connect(sock, address, size) < 0 ? -errno : 0;
     if (waits && (r == -EINPROGRESS || r == -EALREADY))
-        return UNDER_WAY;
+        return CALL_WAITS;
     if (waits)
         fcntl(sock, F_SETFL, flags);
     if (!waits || r != -EAGAIN)
@@ -156,7 +129,7 @@ static int let_wait(struct keeper *k, struct visitor *v)
             continue;
         k->session.room->waiting[i] = (struct waiting){.id = v->id, .sock = TAKE_FD(v->sock)};
         loop_watch_waiting(k, i);
-        return UNDER_WAY;
+        return CALL_WAITS;
     }
     return -ENOBUFS;
 }
@@ -169,7 +142,7 @@ void connects_know(struct keeper *k, int which)
     getsockopt(w->sock, SOL_SOCKET, SO_ERROR, &error, &size);
     fcntl(w->sock, F_SETFL, fcntl(w->sock, F_GETFL) & ~O_NONBLOCK);
     loop_close_waiting(k, which);
-    answer_call(k, w->id, -error);
+    calls_answer(k, w->id, -error);
 }
 
 void connects_forget(struct keeper *k)
@@ -179,13 +152,11 @@ void connects_forget(struct keeper *k)
             k->session.room->waiting[i].sock = 0;
 }
 
-/* Those who wait for an answer are given none. */
-static void connects_drop(struct keeper *k)
+void connects_drop(struct keeper *k)
 {
     for (int i = 0; i < WAITING_MAX; i++)
         if (k->session.room->waiting[i].sock > 0)
             loop_close_waiting(k, i);
-    loop_close(k, FD_CONNECTS);
     loop_close(k, FD_LISTENERS);
 }
 
@@ -325,7 +296,7 @@ static int serve_connect(struct keeper *k, struct visitor *v)
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
         return -EPERM; /* we may do more with it than they may */
     int r = domain == AF_UNIX ? connect_unix(k, v) : connect_by_address(k, v);
-    return r == UNDER_WAY ? let_wait(k, v) : r;
+    return r == CALL_WAITS ? let_wait(k, v) : r;
 }
 
 /* Another process is to be changed by its number, which nobody can exchange in between: if it is
@@ -339,37 +310,17 @@ static int serve_change(struct keeper *k, const struct seccomp_notif *n)
     if (n->data.nr == SYS_ioprio_set && n->data.args[0] != IOPRIO_PROCESS)
         return -EPERM;
     snprintf(pid, sizeof pid, "%d", (int)n->data.args[has_kind ? 1 : 0]);
-    return listeners_is_inside(k->fd[FD_FENCE_IPC], pid) ? GOES_ON : -EPERM;
+    return listeners_is_inside(k->fd[FD_FENCE_IPC], pid) ? CALL_GOES_ON : -EPERM;
 }
 
-static int serve_call(struct keeper *k, struct visitor *v, const struct seccomp_notif *n)
+int connects_serve(struct keeper *k, const struct seccomp_notif *n)
 {
+    struct visitor v;
     if (n->data.nr != SYS_connect)
         return serve_change(k, n);
-    int r = meet(v, n);
-    if (r < 0)
-        return r;
-    return still_asks(k, v->id) ? serve_connect(k, v) : -EINTR;
-}
-
-void connects_look(struct keeper *k)
-{
-    struct pollfd poller = {.fd = k->fd[FD_CONNECTS], .events = POLLIN};
-    union {
-        struct seccomp_notif notification;
-        char room[NOTIFY_ROOM];
-    } n = {0};
-    struct visitor v = {.sock = -EBADF};
-    if (poll(&poller, 1, 0) <= 0)
-        return;
-    if (!(poller.revents & POLLIN)) {
-        connects_drop(k); /* nobody is left who could ask */
-        return;
-    }
-    if (ioctl(k->fd[FD_CONNECTS], SECCOMP_IOCTL_NOTIF_RECV, &n) < 0)
-        return;
-    int r = serve_call(k, &v, &n.notification);
+    int r = meet(&v, n);
+    if (r == 0)
+        r = calls_is_waiting(k, v.id) ? serve_connect(k, &v) : -EINTR;
     close_fd(&v.sock);
-    if (r != UNDER_WAY)
-        answer_call(k, n.notification.id, r);
+    return r;
 }

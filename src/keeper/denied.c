@@ -4,19 +4,14 @@
 #include <string.h>
 
 #include "base/defs.h"
+#include "base/sum.h"
 #include "keeper/keeper.h"
 #include "run/rundir.h"
 #include "sys/fd.h"
 
-/* FNV-1a: two that only look the same are told as one. */
 static uint64_t sum_of_denial(const struct denial *d)
 {
-    uint64_t sum = UINT64_C(14695981039346656037) ^ d->kind;
-    for (const char *p = d->target; *p; p++)
-        sum = (sum ^ (unsigned char)*p) * UINT64_C(1099511628211);
-    for (const char *p = d->program; *p; p++)
-        sum = (sum ^ (unsigned char)*p) * UINT64_C(1099511628211);
-    return sum;
+    return sum_text(sum_text(SUM_TEXTS ^ d->kind, d->target), d->program);
 }
 
 static bool is_noted(const struct keeper *k, uint64_t sum)

@@ -1,6 +1,7 @@
 /*
- * The child enters its fence before anybody asks for it: by the time of the go nothing of that is
- * left to do. What it cannot enter, or finds open, it does not run in.
+ * The child enters its fence, and the filter of its system calls, before anybody asks for it: by
+ * the time of the go nothing of that is left to do. What it cannot enter, or finds open, it does
+ * not run in.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include "run/rundir.h"
 #include "sys/fd.h"
 #include "sys/filter.h"
+#include "sys/host.h"
 #include "sys/landlock.h"
 #include "sys/privilege.h"
 #include "sys/sock.h"
@@ -25,9 +27,14 @@
 
 #define ENTER_MS 5000 /* a machine that is this busy may try again */
 
-bool enter_is_needed(const struct keeper *k)
+bool enter_is_fenced(const struct keeper *k)
 {
     return k->fd[FD_FENCE_RECORD] >= 0;
+}
+
+bool enter_is_needed(const struct keeper *k)
+{
+    return enter_is_fenced(k) || k->session.policy;
 }
 
 /* -- In the stand-in -------------------------------------------------------------------------- */
@@ -80,7 +87,7 @@ static int try_the_fence(const struct keeper *k, const struct standin *s)
 }
 
 /* What the keeper needs of here: in this order. */
-enum entered_fd { ENTERED_CONNECTS, ENTERED_LISTENERS, ENTERED_FDS };
+enum entered_fd { ENTERED_CALLS, ENTERED_LISTENERS, ENTERED_FDS };
 
 /* Nothing that was opened outside goes in: by its name in /proc it would lead past the mounts. */
 static int leave_outside(const struct keeper *k, struct standin *s)
@@ -91,8 +98,18 @@ static int leave_outside(const struct keeper *k, struct standin *s)
     return plan_copy_preload(k, s);
 }
 
-static int enter_step(const struct keeper *k, struct standin *s, struct entered *word,
-                      int ret_fds[ENTERED_FDS])
+static int enter_filter(struct standin *s, struct entered *word, int ret_fds[ENTERED_FDS])
+{
+    word->step = FENCE_STEP_FILTER;
+    ret_fds[ENTERED_CALLS] = filter_enter(&s->wish);
+    if (ret_fds[ENTERED_CALLS] < 0)
+        return ret_fds[ENTERED_CALLS];
+    word->step = FENCE_STEP_NONE;
+    return 0;
+}
+
+static int enter_fence(const struct keeper *k, struct standin *s, struct entered *word,
+                       int ret_fds[ENTERED_FDS])
 {
     word->step = FENCE_STEP_JOIN;
     int r = join_spaces(s);
@@ -116,26 +133,23 @@ static int enter_step(const struct keeper *k, struct standin *s, struct entered 
         return r;
     word->step = FENCE_STEP_FILTER;
     ret_fds[ENTERED_LISTENERS] = sock_diag_open();
-    if (ret_fds[ENTERED_LISTENERS] < 0)
-        return ret_fds[ENTERED_LISTENERS];
-    ret_fds[ENTERED_CONNECTS] = filter_enter();
-    if (ret_fds[ENTERED_CONNECTS] < 0)
-        return ret_fds[ENTERED_CONNECTS];
-    word->step = FENCE_STEP_NONE;
-    return 0;
+    return MIN(ret_fds[ENTERED_LISTENERS], 0);
 }
 
 /* To change who one is takes the wish for a signal at the keeper's death away. */
-void enter_fence(const struct keeper *k, struct standin *s)
+void enter_all(const struct keeper *k, struct standin *s)
 {
     struct entered word;
     int fds[ENTERED_FDS] = {-EBADF, -EBADF};
-    int r = enter_step(k, s, &word, fds);
+    int r = enter_is_fenced(k) ? enter_fence(k, s, &word, fds) : 0;
+    if (r == 0)
+        r = enter_filter(s, &word, fds);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != k->st.keeper_pid)
         sys_exit(127);
     word.error = -r;
-    sock_send(s->fd[FD_FENCE_WORD], &word, sizeof word, fds, r == 0 ? ENTERED_FDS : 0, 0);
+    size_t count = r < 0 ? 0 : enter_is_fenced(k) ? ENTERED_FDS : ENTERED_LISTENERS;
+    sock_send(s->fd[FD_FENCE_WORD], &word, sizeof word, fds, count, 0);
     if (r < 0)
         sys_exit(127);
     for (int i = 0; i < ENTERED_FDS; i++)
@@ -189,7 +203,7 @@ void enter_leave(const struct keeper *k)
 {
     char name[NACRE_ID_DIGITS + 16];
     name_room(k, name, sizeof name);
-    if (enter_is_needed(k))
+    if (enter_is_fenced(k))
         run_remove_dir(k->fd[FD_FENCE_PRIVATE], name);
 }
 
@@ -198,7 +212,7 @@ int enter_open(struct keeper *k)
     char name[NACRE_ID_DIGITS + 16];
     int pair[2];
     name_room(k, name, sizeof name);
-    if (enter_is_needed(k) && mkdirat(k->fd[FD_FENCE_PRIVATE], name, 0700) < 0)
+    if (enter_is_fenced(k) && mkdirat(k->fd[FD_FENCE_PRIVATE], name, 0700) < 0)
         return -errno;
     int r = enter_is_needed(k) ? sock_pair(pair) : 0;
     if (r < 0 || !enter_is_needed(k))
@@ -206,6 +220,13 @@ int enter_open(struct keeper *k)
     k->fd[FD_FENCE_HEARD] = pair[0];
     k->fd[FD_FENCE_WORD] = pair[1];
     return 0;
+}
+
+/* What lets the command itself through is known to nobody else. */
+int enter_prepare(const struct keeper *k, struct standin *s)
+{
+    s->wish = (struct filter_wish){.fence = enter_is_fenced(k), .execs = k->session.policy};
+    return host_random(s->wish.pass, sizeof s->wish.pass);
 }
 
 int enter_await(struct keeper *k, enum fence_step *ret_step)
@@ -221,10 +242,11 @@ int enter_await(struct keeper *k, enum fence_step *ret_step)
                     ? -ETIMEDOUT
                     : sock_recv(poller.fd, &word, sizeof word, fds, ENTERED_FDS, MSG_DONTWAIT);
     close_fd(&k->fd[FD_FENCE_HEARD]);
-    k->fd[FD_CONNECTS] = fds[ENTERED_CONNECTS];
+    k->fd[FD_CALLS] = fds[ENTERED_CALLS];
     k->fd[FD_LISTENERS] = fds[ENTERED_LISTENERS];
-    if (n == sizeof word && word.step == FENCE_STEP_NONE && k->fd[FD_LISTENERS] >= 0) {
-        loop_watch(k, FD_CONNECTS);
+    if (n == sizeof word && word.step == FENCE_STEP_NONE && k->fd[FD_CALLS] >= 0) {
+        filter_take_turns(k->fd[FD_CALLS]);
+        loop_watch(k, FD_CALLS);
         return 0;
     }
     *ret_step = (enum fence_step)word.step;

@@ -1,5 +1,7 @@
 /* The conversation with the library until the go: who we are, and that all is ready. */
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/defs.h"
 #include "keeper/keeper.h"
@@ -26,10 +28,24 @@ static int hear_fence(struct keeper *k)
     return fence_map(k->fd[FD_FENCE_RECORD], &k->session.fence);
 }
 
+/* Mapped for good: it is the same memory for all keepers of the session. */
+static int take_policy(struct keeper *k, int fd)
+{
+    cleanup_close int file = fd;
+    struct stat st;
+    if (fstat(file, &st) < 0 || st.st_size <= 0 || (size_t)st.st_size > PACKED_SIZE_MAX)
+        return -EBADMSG;
+    void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (map == MAP_FAILED)
+        return -errno;
+    k->session.policy = map;
+    return packed_check(map, (size_t)st.st_size);
+}
+
 int handshake_hello(struct keeper *k)
 {
     struct wire_hello *hello = &k->session.hello;
-    int fds[4];
+    int fds[5];
     ssize_t n = sock_recv(k->fd[FD_LAUNCH], hello, sizeof *hello, fds, ARRAY_SIZE(fds), 0);
     if (n != sizeof *hello || hello->head.type != WIRE_HELLO)
         return n < 0 ? (int)n : -EPROTO;
@@ -43,6 +59,9 @@ int handshake_hello(struct keeper *k)
         k->fd[FD_OWNER] = fds[next++];
     if (hello->head.format != RUN_FORMAT)
         return -EPROTO;
+    int r = hello->fds & WIRE_FD_POLICY ? take_policy(k, fds[next++]) : 0;
+    if (r < 0)
+        return r;
     return hello->fds & WIRE_FD_FENCE ? hear_fence(k) : 0;
 }
 

@@ -10,8 +10,10 @@
  *   handshake.c  hello and ready: the conversation with the library until the go
  *   setup.c      makes the run directory, the pipes and the cgroup
  *   standin.c    the child that waits for the go and becomes the command; see docs/standin.md
- *   enter.c      it enters its fence, if there is one; connects.c who it may talk to from there,
- *                listeners.c whose that is, denied.c what it was refused, told to who reads of it
+ *   enter.c      it enters its fence, if there is one, and the filter that has its calls wait
+ *   held_calls.c those; connects.c who it may talk to from its fence, listeners.c whose that is;
+ *                execs.c what it may execute, exec_words.c which words that is
+ *   denied.c     what it was refused, told to who reads of it
  *   appeared.c   what it made under protected names is moved aside
  *   plan.c       what it will execute; birth.c is the system call that makes it
  *   tree.c       who belongs to the tree, and when nobody does any more
@@ -27,6 +29,7 @@
  */
 #pragma once
 
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +37,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "policy/packed.h"
 #include "run/denial.h"
 #include "run/fence.h"
 #include "run/log.h"
@@ -44,6 +48,7 @@
 #include "screen/terminal.h"
 #include "sys/asleep.h"
 #include "sys/controller.h"
+#include "sys/filter.h"
 #include "sys/host.h"
 #include "sys/proc.h"
 
@@ -60,6 +65,12 @@
 #define PUBLISH_NS   (INT64_C(1) * 1000000) /* readers learn of output this often */
 #define OWNER_NS     (INT64_C(1) * 1000000000) /* between two looks at an owner without a pidfd */
 #define WAITING_MAX  32
+#define EXEC_WORDS   4096
+#define EXEC_TEXT    ((size_t)128 * 1024)
+#define EXEC_PATHS   128 /* that are remembered */
+#define EXEC_FIRST   2   /* words before it are those of an interpreter */
+#define ASKED_MAX    8   /* calls that wait for a person */
+#define GRANTS_MAX   64  /* answers that are remembered for what comes of them */
 #define TREE_MAX     8192
 
 /* The life of the process; life.c has the table. */
@@ -120,6 +131,7 @@ enum keeper_timer {
     AT_REVIVE,  /* a terminal that nobody had open is looked at again */
     AT_PUBLISH, /* readers learn then of output that they do not know of yet */
     AT_OWNER,   /* the next look at it */
+    AT_ASKED,   /* the next look at those who wait for a person */
     AT_LIMITS,  /* the next look at what a bounded run uses */
     AT_READS,   /* the next look who reads, while somebody waits for that */
     AT_QUIET,   /* what nobody waits for is done then */
@@ -171,7 +183,7 @@ enum keeper_fd {
     FD_ALARM,       /* wakes us when the command has been left alone long enough */
     FD_FENCE_WORD,  /* the child says on it that it is inside */
     FD_FENCE_HEARD, /* its other end */
-    FD_CONNECTS,    /* who wants to connect inside the fence waits for us here */
+    FD_CALLS,       /* system calls that wait for us */
     FD_LISTENERS,   /* says who listens inside */
     FD_DENIED,      /* the file of what was refused */
     FD_COUNT
@@ -201,10 +213,31 @@ struct conn {
     int64_t look_held; /* and for that long, ns */
 };
 
+/* What becomes of a call, beside -errno. */
+#define CALL_WAITS   1 /* it is answered later */
+#define CALL_GOES_ON 2 /* the call itself is made */
+
 /* A call inside the fence that waits for a connection to be made. */
 struct waiting {
     uint64_t id;
     int sock; /* 0 or less = the place is free */
+};
+
+/* What was said about a command that a process wants to execute. */
+struct exec_grant {
+    pid_t pid;
+    bool refused;
+    uint64_t sum; /* of its words */
+};
+
+/* One that waits for a person: somebody is about to execute what is asked about. */
+struct exec_asked {
+    struct seccomp_notif call;
+    struct exec_grant grant; /* if the answer is yes */
+    int reply;               /* it comes here; 0 or less = the place is free */
+    bool heard;              /* by who asks the person */
+    int64_t begun;
+    struct denial denial; /* if it is no */
 };
 
 /* Where the preload for shells lies, as long as it lies there. */
@@ -243,12 +276,37 @@ struct standin {
     struct wire_go go;
     struct plan plan;
     int fd[FD_COUNT]; /* as they were at its birth: ours may be closed already */
+    struct filter_wish wish;
     char *pointers[PLAN_POINTERS];
     char preload_entry[PLAN_ENTRY_SIZE];
     char run_entry[PLAN_ENTRY_SIZE];
 };
 
-/* What it leaves for the keeper, on a page that is shared even where memory is copied. */
+/* A program that somebody is about to execute, or just has; see exec_words.c. */
+struct exec_look {
+    pid_t pid;
+    size_t pointer;        /* bytes of one there */
+    uint64_t argv;         /* where they are there; 0 = in its command line */
+    char path[4096];       /* as it was asked for */
+    char real[4096];       /* where that leads; "" = not known, or what it is executed from */
+    char interpreter[256]; /* of a script; "" = it is none */
+    char argument[256];    /* of that; "" = none */
+    char first[256];       /* word, as far as that */
+    bool recalled;         /* where the path leads was found out a moment ago */
+    size_t argc;           /* of words from EXEC_FIRST on; the last one is WORD_ANY if there are
+                              more than there is room for */
+    struct shell_word words[EXEC_WORDS];
+    char text[EXEC_TEXT];
+};
+
+/* Where a path led, until then. */
+struct exec_path {
+    int64_t until;
+    char path[256], real[256];
+    char interpreter[256], argument[256];
+};
+
+/* What it leaves for the keeper, on pages that are shared even where memory is copied. */
 struct standin_page {
     bool outside;              /* it is not in its cgroup */
     pid_t leader, command;     /* of a terminal, which the stand-in has made in its place; or 0 */
@@ -259,9 +317,11 @@ struct standin_page {
     struct run_state st; /* of a run from when it is about to be the command */
     char group[CONTROLLER_COUNT][CGROUP_PATH_MAX]; /* of version 1, for its limits; "" = none */
     uint64_t disk_free;                            /* when it began, where it began; for a limit */
+    uint32_t granted_size;
+    char granted[GRANTED_MAX]; /* see policy/packed.h */
 };
 
-_Static_assert(sizeof(struct standin_page) <= 4096, "it is one page");
+_Static_assert(sizeof(struct standin_page) <= 8192, "it is two pages");
 
 /* What a client may say; see ctl.c. */
 union ctl_message {
@@ -301,6 +361,11 @@ struct keeper_room {
     struct excess_watch watch;
     uint64_t denied[DENIALS_MAX]; /* sums of what was written down */
     struct waiting waiting[WAITING_MAX];
+    struct exec_asked asked[ASKED_MAX];
+    struct exec_grant grants[GRANTS_MAX]; /* the last ones */
+    struct exec_look look;
+    struct exec_path paths[EXEC_PATHS];
+    char granted[GRANTED_MAX];
     struct proc_ref scan[TREE_MAX];
     struct proc_ref signalled[TREE_MAX];
 };
@@ -316,7 +381,9 @@ struct keeper_session {
     int oom_score; /* our own, and that of the host */
     struct preload preload;
     struct fence fence; /* head NULL = there is none */
-    uint32_t copies;    /* see struct wire_ready */
+    const struct packed_head
+        *policy;     /* what is held against whatever is executed; NULL = nothing */
+    uint32_t copies; /* see struct wire_ready */
 };
 
 /* Who was seen to read, as long as somebody wants to know; see reads.c. */
@@ -378,6 +445,13 @@ struct keeper {
     struct reads_watch reads;
 
     uint32_t denied_count;
+    bool main_has_begun; /* what the command first executed has been looked at */
+    uint32_t granted_size;
+    int asked_count;        /* calls that wait for a person, */
+    int64_t asked_since;    /* the first of them since then, */
+    int64_t asked_deadline; /* and the deadline as it was, */
+    uint32_t asked_before;  /* and for how long it had waited before */
+    uint32_t grant_count;
     struct conn conns[CONN_MAX];
 };
 
@@ -388,12 +462,14 @@ void setup_undo(struct keeper *k, bool all);
 /* Does without the cgroup. */
 void setup_leave_cgroup(struct keeper *k);
 
-/* enter.c: whether commands run in a fence. */
+/* enter.c: whether commands run in a fence; and whether in that, or a filter of their own. */
+bool enter_is_fenced(const struct keeper *k);
 bool enter_is_needed(const struct keeper *k);
 /* Before the child is made, in the child, and after it was made: 0 or -errno, with the step that
  * failed. */
 int enter_open(struct keeper *k);
-void enter_fence(const struct keeper *k, struct standin *s);
+int enter_prepare(const struct keeper *k, struct standin *s);
+void enter_all(const struct keeper *k, struct standin *s);
 int enter_await(struct keeper *k, enum fence_step *ret_step);
 /* In the child, before it becomes the command: what it gets as its stdin was opened outside. 0 or
  * -errno. */
@@ -449,15 +525,45 @@ bool person_may_type(struct keeper *k, struct conn *c);
 /* The terminal of the command, or the window of a person, has another size. 0 or an errno. */
 int person_resize(struct keeper *k, struct conn *c, unsigned columns, unsigned rows);
 
-/* connects.c: somebody inside wants to connect. */
-void connects_look(struct keeper *k);
+/* held_calls.c: somebody waits for us. */
+void calls_look(struct keeper *k);
+void calls_answer(struct keeper *k, uint64_t id, int error);
+bool calls_is_waiting(const struct keeper *k, uint64_t id);
+/* The process that a thread belongs to, or -ESRCH. */
+pid_t calls_leader(pid_t thread);
+
+/* connects.c: one inside wants to connect, or to change another: what becomes of the call. */
+int connects_serve(struct keeper *k, const struct seccomp_notif *n);
 /* One of those who wait may be answered. */
 void connects_know(struct keeper *k, int which);
+void connects_drop(struct keeper *k);
 /* They belong to the run that is over; their descriptors are closed with its others. */
 void connects_forget(struct keeper *k);
 
+/* execs.c: one is about to execute, or what it executed begins: what becomes of the call. */
+int execs_serve(struct keeper *k, const struct seccomp_notif *n);
+/* An answer is there. */
+void execs_know(struct keeper *k, int which);
+/* The look of AT_ASKED: who still waits, and whether somebody asks. */
+void execs_look(struct keeper *k);
+/* Nobody is asked any more: those who wait are refused. */
+void execs_call_off(struct keeper *k);
+/* Likewise, but nobody waits. */
+void execs_drop(struct keeper *k);
+void execs_forget(struct keeper *k);
+
 /* appeared.c: moves aside what the command has made under protected names. */
 void appeared_look(struct keeper *k);
+
+/* exec_words.c: 0, or -errno of its memory, or 1: there seems to be nothing to be executed, of
+ * which the kernel says why. Where its path leads may not be known: then it is judged by its name,
+ * and once more when it begins. fresh: nothing is recalled. */
+int exec_meet(struct exec_look *look, struct exec_path *paths, const struct seccomp_notif *n,
+              bool fresh);
+/* The same of a program that begins: what it was made of. */
+int exec_meet_begun(struct exec_look *look, pid_t pid);
+/* All of its words, which meet leaves aside. */
+int exec_read_words(struct exec_look *look);
 
 /* denied.c: what was refused; program and pid may be filled in by denied_name(). */
 void denied_note(struct keeper *k, const struct denial *denial);
@@ -631,6 +737,8 @@ void loop_watch_conn(struct keeper *k, const struct conn *c, uint32_t events);
 void loop_close_conn(struct keeper *k, struct conn *c);
 void loop_watch_waiting(struct keeper *k, int which);
 void loop_close_waiting(struct keeper *k, int which);
+void loop_watch_asked(struct keeper *k, int which);
+void loop_close_asked(struct keeper *k, int which);
 /* None is open. */
 void loop_forget(struct keeper *k);
 /* In a successor: keeps those of the session and closes all others. */

@@ -73,6 +73,7 @@ static void be_reborn(struct keeper *k)
 {
     struct keeper next = {.session = k->session, .life = LIFE_REBORN, .state = ST_DONE};
     connects_forget(k);
+    execs_forget(k);
     memcpy(next.fd, k->fd, sizeof next.fd);
     logw_done(&k->log);
     *k = next;

@@ -55,7 +55,7 @@ static const struct descriptor {
     [FD_FENCE_NETWORK] = {OF_SESSION, 0, NULL},
     [FD_FENCE_IPC]     = {OF_SESSION, 0, NULL},
     [FD_FENCE_RULES]   = {OF_SESSION, 0, NULL},
-    [FD_CONNECTS]      = {OF_RUN, EPOLLIN, connects_look},
+    [FD_CALLS]         = {OF_RUN, EPOLLIN, calls_look},
     [FD_NEXT]   = {OF_RUN,     EPOLLIN,  life_hear_next},
     [FD_SIGNAL] = {OF_RUN,     EPOLLIN,  on_child},
     [FD_LISTEN] = {OF_RUN,     EPOLLIN,  ctl_accept},
@@ -70,9 +70,10 @@ static const struct descriptor {
 /* clang-format on */
 
 #define FIRST_WAITING (FD_COUNT + CONN_MAX)
+#define FIRST_ASKED   (FIRST_WAITING + WAITING_MAX)
 
-/* What comes back with an event: a descriptor of the table, FD_COUNT + the connection, or
- * FIRST_WAITING + who waits for one inside the fence. */
+/* What comes back with an event: a descriptor of the table, FD_COUNT + the connection,
+ * FIRST_WAITING + who waits for one inside the fence, or FIRST_ASKED + who waits for a person. */
 static void watch_number(struct keeper *k, int fd, uint32_t events, uint64_t which)
 {
     struct epoll_event event = {.events = events, .data.u64 = which};
@@ -126,6 +127,17 @@ void loop_close_waiting(struct keeper *k, int which)
     close_fd(&k->session.room->waiting[which].sock);
 }
 
+void loop_watch_asked(struct keeper *k, int which)
+{
+    watch_number(k, k->session.room->asked[which].reply, EPOLLIN, FIRST_ASKED + (uint64_t)which);
+}
+
+void loop_close_asked(struct keeper *k, int which)
+{
+    ignore_number(k, k->session.room->asked[which].reply);
+    close_fd(&k->session.room->asked[which].reply);
+}
+
 void loop_forget(struct keeper *k)
 {
     for (int i = 0; i < FD_COUNT; i++)
@@ -170,7 +182,10 @@ int loop_open(struct keeper *k)
 /* What was closed since the event was there wakes nobody. */
 static void wake(struct keeper *k, uint64_t which)
 {
-    if (which >= FIRST_WAITING) {
+    if (which >= FIRST_ASKED) {
+        if (k->session.room->asked[which - FIRST_ASKED].reply > 0)
+            execs_know(k, (int)(which - FIRST_ASKED));
+    } else if (which >= FIRST_WAITING) {
         if (k->session.room->waiting[which - FIRST_WAITING].sock > 0)
             connects_know(k, (int)(which - FIRST_WAITING));
     } else if (which >= FD_COUNT) {

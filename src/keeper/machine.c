@@ -108,6 +108,7 @@ static void stop(struct keeper *k)
     if (k->st.outcome == NACRE_RUNNING)
         k->st.reason = k->order.reason;
     k->state = ST_STOPPING;
+    execs_call_off(k);
     k->at[AT_GRACE] = clock_deadline(grace);
     hunt_signal(k, k->order.signal);
     if (k->order.signal == SIGKILL || grace == 0)
@@ -232,6 +233,7 @@ static const struct timer_row {
     [AT_REVIVE]   = {tty_revive},
     [AT_PUBLISH]  = {publish},
     [AT_OWNER]    = {owner_look},
+    [AT_ASKED]    = {execs_look},
     [AT_LIMITS]   = {excess_look},
     [AT_READS]    = {reads_look},
     [AT_QUIET]    = {quiet_over},

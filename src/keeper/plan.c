@@ -95,7 +95,7 @@ static void add_preload(const struct keeper *k, struct standin *s, struct string
                      there ? preload->path : PRELOAD_LINK, theirs ? ":" : "", theirs ? theirs : "");
     const char *run = spec_string(spec, spec->head->run_path);
     /* In a fence the directory of the run is not to be seen. */
-    int m = enter_is_needed(k)
+    int m = enter_is_fenced(k)
                 ? snprintf(s->run_entry, sizeof s->run_entry, "NACRE_RUN=" FENCE_RUN_INSIDE "/%s",
                            nacre_id_format(&k->st.id).s)
                 : snprintf(s->run_entry, sizeof s->run_entry, "NACRE_RUN=%s", run);

@@ -18,8 +18,8 @@
 static void read_pipestatus(struct keeper *k)
 {
     char text[256];
-    cleanup_close int room = k->spec.pipeline && enter_is_needed(k) ? enter_room(k) : -EBADF;
-    int dir = enter_is_needed(k) ? room : k->fd[FD_DIR];
+    cleanup_close int room = k->spec.pipeline && enter_is_fenced(k) ? enter_room(k) : -EBADF;
+    int dir = enter_is_fenced(k) ? room : k->fd[FD_DIR];
     cleanup_close int fd = k->spec.pipeline ? fd_open_file_at(dir, "pipestatus", O_RDONLY) : -EBADF;
     ssize_t n = fd < 0 ? fd : fd_pread_all(fd, text, sizeof text - 1, 0);
     if (n <= 0)

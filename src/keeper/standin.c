@@ -71,6 +71,15 @@ static void take_position(const struct keeper *k, const struct standin *s)
     fd_cloexec_from(3);
 }
 
+/* Too much of it is as good as nothing: it is asked about again. */
+static void copy_granted(struct standin_page *page, const struct spec *spec)
+{
+    if (spec->head->granted_size == 0 || spec->head->granted_size > sizeof page->granted)
+        return;
+    page->granted_size = spec->head->granted_size;
+    memcpy(page->granted, spec_string(spec, spec->head->granted), page->granted_size);
+}
+
 /* Hears the go and lays out what it says. */
 static void hear_go(const struct keeper *k, struct standin *s)
 {
@@ -88,6 +97,7 @@ static void hear_go(const struct keeper *k, struct standin *s)
     if (r < 0)
         fail_start(k, STAGE_SPEC, -r);
     page->spec = *s->plan.spec.head;
+    copy_granted(page, &s->plan.spec);
     page->st.started_ns = clock_real_ns();
     page->st.started_mono_ns = clock_mono_ns();
     r = plan_lay_out(k, s);
@@ -174,6 +184,16 @@ static void take_bounds(const struct keeper *k, const struct standin *s)
         fail_start(k, STAGE_LIMITS, (int)loose);
 }
 
+/* That a shell reads the text is no word of the text. */
+static void execute_plan(const struct keeper *k, const struct standin *s)
+{
+    const struct plan *plan = &s->plan;
+    if (k->session.policy && k->page->spec.kind != SPEC_ARGV)
+        (void)filter_pass_execve(&s->wish, plan->program, plan->argv, plan->env);
+    else
+        execve(plan->program, plan->argv, plan->env);
+}
+
 static _Noreturn void become_command(const struct keeper *k, const struct standin *s)
 {
     let_through(k, s); /* after the last word: a long text takes the number of the socket */
@@ -186,7 +206,7 @@ static _Noreturn void become_command(const struct keeper *k, const struct standi
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(s->plan.program, s->plan.argv, s->plan.env);
+    execute_plan(k, s);
     fail_start(k, STAGE_EXEC, errno);
 }
 
@@ -204,7 +224,7 @@ static void stand_in(void *argument)
     struct standin *s = &k->session.room->standin;
     take_position(k, s);
     if (enter_is_needed(k))
-        enter_fence(k, s);
+        enter_all(k, s);
     hear_go(k, s);
     if (chdir(s->plan.cwd) < 0)
         fail_start(k, STAGE_CHDIR, errno);
@@ -253,6 +273,9 @@ int standin_make(struct keeper *k)
     /* Takes the page faults ahead of time. */
     explicit_bzero((char *)s + sizeof s->stack, sizeof *s - sizeof s->stack);
     memcpy(s->fd, k->fd, sizeof s->fd);
+    r = enter_prepare(k, s);
+    if (r < 0)
+        return r;
     k->main = birth(k->fd[FD_CGROUP], s->stack, stand_in, k, &k->page->outside);
     for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
         close_fd(&k->fd[theirs[i]]);
@@ -264,6 +287,8 @@ static void adopt_page(struct keeper *k)
 {
     k->spec = k->page->spec;
     k->st = k->page->st;
+    k->granted_size = k->page->granted_size;
+    memcpy(k->session.room->granted, k->page->granted, k->granted_size);
     k->leader = k->page->leader;
     if (k->page->command > 0)
         k->main = k->page->command;

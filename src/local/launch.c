@@ -49,8 +49,9 @@ struct launcher {
     nacre_id session;
     nacre_tier tier;
     struct keeper_files files;
-    int line[2]; /* the session's: keepers hold the first end, we the second */
-    int pidfd;   /* ours */
+    int line[2];   /* the session's: keepers hold the first end, we the second */
+    int pidfd;     /* ours */
+    int policy_fd; /* the rules for keepers, borrowed; or -EBADF */
     char cgroup_parent[CGROUP_PATH_MAX];
     bool scopes;          /* keepers get a scope of their own: a better place than ours */
     bool scopes_stay;     /* those go on when the last login of the user is over */
@@ -125,6 +126,7 @@ int launcher_new(const nacre_id *session, uint32_t home, const char *keeper, nac
     l->files = (struct keeper_files){-EBADF, -EBADF};
     l->line[0] = l->line[1] = -EBADF;
     l->pidfd = -EBADF;
+    l->policy_fd = -EBADF;
     l->spaces_fd = -EBADF;
     int r = find_keeper(keeper, &l->files, err);
     if (r == 0) {
@@ -155,6 +157,11 @@ void launched_drop(struct launched *launched)
     close_fd(&launched->next);
     close_fd(&launched->runs);
     scope_ask_end(TAKE_PTR(launched->ask));
+}
+
+void launcher_set_policy(struct launcher *l, int policy_fd)
+{
+    l->policy_fd = policy_fd;
 }
 
 void launcher_set_home(struct launcher *l, unsigned moves)
@@ -191,7 +198,7 @@ static int say_hello(const struct launcher *l, const struct launched *launched, 
         .home = l->home_number,
     };
     memcpy(hello.cgroup_parent, l->cgroup_parent, sizeof hello.cgroup_parent);
-    int fds[4] = {runs_fd, l->line[0]};
+    int fds[5] = {runs_fd, l->line[0]};
     size_t count = 2;
     if (l->files.text_fd >= 0) {
         hello.fds |= WIRE_FD_TEXT;
@@ -200,6 +207,10 @@ static int say_hello(const struct launcher *l, const struct launched *launched, 
     if (l->pidfd >= 0) {
         hello.fds |= WIRE_FD_OWNER;
         fds[count++] = l->pidfd;
+    }
+    if (l->policy_fd >= 0) {
+        hello.fds |= WIRE_FD_POLICY;
+        fds[count++] = l->policy_fd;
     }
     if (launched->fence)
         hello.fds |= WIRE_FD_FENCE;

@@ -74,6 +74,10 @@ int launcher_new(const nacre_id *session, uint32_t home, const char *keeper, nac
 
 void launcher_free(struct launcher *l);
 
+/* What its keepers hold against whatever is executed, before the first one is launched; borrowed,
+ * -EBADF = nothing. */
+void launcher_set_policy(struct launcher *l, int policy_fd);
+
 /* The directory of runs has become another one: a keeper that is warm, or gets ready, for the one
  * before is not handed out any more. */
 void launcher_set_home(struct launcher *l, unsigned moves);

@@ -11,6 +11,8 @@
 #include "base/hold.h"
 #include "home/keeper_line.h"
 #include "home/run_watch.h"
+#include "local/questions.h"
+#include "run/wire.h"
 #include "sys/sock.h"
 
 #define CLOSE_SLACK_MS 5500 /* beyond the longest grace */
@@ -34,6 +36,7 @@ int local_prepare(struct local *l, nacre_error *err)
         r = launcher_new(&l->home->options.session, home_number(l->home), l->keeper, l->tier,
                          &l->launcher, err);
     if (r >= 0) {
+        launcher_set_policy(l->launcher, l->policy_fd);
         launcher_set_home(l->launcher, home_moves(l->home));
         launcher_dismissed(l->launcher, &(int){-1});
     }
@@ -82,13 +85,25 @@ static int local_bell(void *self)
     return l->launcher ? launcher_line(l->launcher) : -EBADF;
 }
 
+/* What a keeper says on the line: a ring, or a question. */
+union line_word {
+    nacre_id ring;
+    struct wire_asked asked;
+};
+
 static int local_rung(void *self, nacre_id *ret_id)
 {
-    const struct local *l = self;
-    int line = local_bell(self);
-    if (line >= 0 &&
-        sock_recv(line, ret_id, sizeof *ret_id, NULL, 0, MSG_DONTWAIT) == (ssize_t)sizeof *ret_id)
-        return 1;
+    struct local *l = self;
+    union line_word word;
+    int line = local_bell(self), fd = -EBADF;
+    ssize_t n = 0;
+    while (line >= 0 && (n = sock_recv(line, &word, sizeof word, &fd, 1, MSG_DONTWAIT)) > 0) {
+        if (n == sizeof word.ring) {
+            *ret_id = word.ring;
+            return 1;
+        }
+        question_add(l, &word.asked, (size_t)n, TAKE_FD(fd));
+    }
     /* A keeper that was sent away is gone a moment later, and its socket is of no use. */
     if (line >= 0)
         launcher_dismissed(l->launcher, &(int){-1});
@@ -106,6 +121,9 @@ static void local_free(struct local *l, bool forked)
 {
     launcher_free(l->launcher);
     fences_done(&l->fences, forked);
+    close_fd(&l->policy_fd);
+    for (struct local_question *q; (q = local_take_question(l));)
+        local_question_free(q);
     pthread_mutex_destroy(&l->lock);
     free(l->keeper);
     free(l->mine);
@@ -338,6 +356,7 @@ int local_new(nacre_home *home, const char *keeper, nacre_tier tier, bool single
                         .keeper = path,
                         .tier = tier,
                         .single = single,
+                        .policy_fd = -EBADF,
                         .longest_grace_ms = home->options.grace_ms};
     pthread_mutex_init(&l->lock, NULL);
     fences_init(&l->fences, wish);

@@ -291,6 +291,7 @@ static int compose_for(struct start_op *s, nacre_error *err)
         snprintf(runs, sizeof runs, "%.*s/runs", PATH_MAX - 8, l->home->where.path);
     snprintf(run_path, sizeof run_path, "%s/%s", runs, nacre_id_format(&s->launched.id).s);
     s->compose.run_path = run_path;
+    s->compose.gated = l->policy_fd >= 0;
     if (s->fence) {
         s->compose.sandbox = fences_words(s->fence);
         fences_free_variables(s->fenced);
@@ -483,6 +484,13 @@ static void end_local_start(nacre_op *op)
     close_fd(&s->input);
     buf_done(&s->spec);
     free(s);
+}
+
+void local_grant(nacre_op *start, const char *granted, size_t size)
+{
+    struct start_op *s = (struct start_op *)start;
+    s->compose.granted = granted;
+    s->compose.granted_size = size;
 }
 
 int local_start(void *self, const nacre_command *command, nacre_op **ret_op, nacre_error *err)

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "policy/script.h"
+#include "policy/shell_words.h"
 
 struct pattern_word {
     const char *const *choices;

@@ -4,6 +4,7 @@
 #include <nacre/policy.h>
 
 #include "policy/match.h"
+#include "policy/script.h"
 
 #define RULES_MAX      512
 #define RULE_WORDS_MAX 32
@@ -21,6 +22,7 @@ struct rules {
     struct rule *items;
     size_t count;
     nacre_verdict fallback; /* of what no rule is about */
+    bool gated; /* those that forbid and ask are held against whatever is executed, too */
 };
 
 /* The text of the setting; "" = none. NACRE_EINVAL with a sentence that begins with `where`. On

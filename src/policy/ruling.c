@@ -4,11 +4,12 @@
 
 #include "base/defs.h"
 
-/* What is not certain is not allowed by any rule: a person looks at it, or nobody runs it. */
+/* What is not certain is not allowed by any rule. If it is looked at once more when it is executed,
+ * it is like what no rule is about; else a person looks at it, or nobody runs it. */
 static struct ruling rule_on_doubt(const struct rules *rules, const char *doubt)
 {
-    return (struct ruling){.verdict = rules->fallback > NACRE_ASK ? rules->fallback : NACRE_ASK,
-                           .doubt = doubt};
+    nacre_verdict least = rules->gated ? NACRE_ALLOW : NACRE_ASK;
+    return (struct ruling){.verdict = MAX(rules->fallback, least), .doubt = doubt};
 }
 
 struct ruling rule_on_command(const struct rules *rules, const struct script_command *command)
@@ -45,6 +46,14 @@ static const char *narrower_mode(const char *one, const char *other)
     return !one || (other && strcmp(other, "read-only") == 0) ? other : one;
 }
 
+/* Of two that are allowed the one in doubt says more. */
+static bool is_worse(const struct ruling *one, const struct ruling *than)
+{
+    return one->verdict > than->verdict ||
+           (one->verdict == NACRE_ALLOW && than->verdict == NACRE_ALLOW && one->doubt &&
+            !than->doubt);
+}
+
 struct ruling rule_on_script(const struct rules *rules, const struct script *script,
                              size_t *ret_command)
 {
@@ -54,14 +63,14 @@ struct ruling rule_on_script(const struct rules *rules, const struct script *scr
     for (size_t i = 0; i < script->count; i++) {
         struct ruling one = rule_on_command(rules, &script->commands[i]);
         sandbox = narrower_mode(sandbox, one.sandbox);
-        if (i > 0 && one.verdict <= worst.verdict)
+        if (i > 0 && !is_worse(&one, &worst))
             continue;
         worst = one;
         *ret_command = i;
     }
     if (script->doubt && worst.verdict != NACRE_DENY) {
         struct ruling whole = rule_on_doubt(rules, script->doubt);
-        if (whole.verdict > worst.verdict) {
+        if (is_worse(&whole, &worst)) {
             worst = whole;
             *ret_command = script->count;
         }

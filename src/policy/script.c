@@ -64,17 +64,6 @@ bool read_inner(struct script_reader *r, const char *text, size_t size, enum dia
     return !r->no_memory;
 }
 
-bool word_is(const struct shell_word *w, const char *text)
-{
-    return w->kind == WORD_LITERAL && strcmp(w->text, text) == 0;
-}
-
-const char *program_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static bool prepare(struct script_reader *r)
 {
     r->variables = arena_take(&r->script->arena, READ_NAMES * sizeof *r->variables);

@@ -14,23 +14,7 @@
 #include <stdint.h>
 
 #include "policy/arena.h"
-
-enum shell_word_kind {
-    WORD_LITERAL, /* exactly this */
-    WORD_ONE,     /* one word that is known only when it runs */
-    WORD_ANY      /* any number of them */
-};
-
-struct shell_word {
-    const char *text; /* what the program gets; unless it is literal, as it is written */
-    size_t size;      /* of it; a NUL is behind it */
-    enum shell_word_kind kind;
-    bool bare;   /* nothing in it is quoted */
-    bool number; /* whatever it becomes, it is an integer */
-};
-
-/* Whether it is exactly this text. */
-bool word_is(const struct shell_word *w, const char *text);
+#include "policy/shell_words.h"
 
 struct script_command {
     struct shell_word *argv;
@@ -48,9 +32,6 @@ struct script {
     const char *doubt; /* about the whole text; NULL = each command speaks for itself */
     size_t line;       /* where that is; 0 = no place in particular */
 };
-
-/* The last part of a path. */
-const char *program_name(const char *path);
 
 enum dialect {
     DIALECT_BASH,

@@ -70,8 +70,8 @@ static inline bool fence_place_is_writable(const struct fence_place *place)
            place->kind == FENCE_MEMORY || place->kind == FENCE_DEVICES;
 }
 
-FORMAT_PIN(4, struct fence_head, 40);
-FORMAT_PIN(4, struct fence_place, 16);
+FORMAT_PIN(5, struct fence_head, 40);
+FORMAT_PIN(5, struct fence_place, 16);
 
 /* A record in memory, checked: every offset is inside, every string ends. */
 struct fence {

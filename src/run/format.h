@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#define RUN_FORMAT 4
+#define RUN_FORMAT 5
 
 #define FORMAT_PIN(number, type, bytes)                               \
     _Static_assert(RUN_FORMAT == (number) && sizeof(type) == (bytes), \

@@ -28,7 +28,7 @@ struct span {
     uint64_t err_newlines;
 };
 
-FORMAT_PIN(4, struct span, 40);
+FORMAT_PIN(5, struct span, 40);
 
 #define LOG_CHUNK     ((size_t)64 * 1024) /* one read, and the longest span */
 #define LOG_SPAN_US   10000               /* a pause this long begins a new span */

@@ -27,7 +27,7 @@ struct run_mark {
     uint64_t sum;           /* over all of the above */
 };
 
-FORMAT_PIN(4, struct run_mark, 32);
+FORMAT_PIN(5, struct run_mark, 32);
 
 /* Writes down the mark with this number, from 0. 0 or -errno. */
 int marks_add(int dir, uint32_t number, const struct run_mark *mark);

@@ -88,6 +88,12 @@ int spec_check(const void *data, size_t size)
             return -EBADMSG;
     if (head->sandbox && (head->sandbox < sizeof *head || head->sandbox >= size))
         return -EBADMSG;
+    if (head->granted_size &&
+        (head->granted < sizeof *head || head->granted > size ||
+         head->granted_size > size - head->granted || head->granted_size < 2 ||
+         bytes[head->granted + head->granted_size - 1] != '\0' ||
+         bytes[head->granted + head->granted_size - 2] != '\0'))
+        return -EBADMSG;
     size_t name = strlen(SPEC_TEXT_NAME);
     if (head->text_size != strlen(bytes + head->text) || head->text < sizeof *head + name ||
         memcmp(bytes + head->text - name, SPEC_TEXT_NAME, name) != 0)

@@ -89,12 +89,16 @@ struct spec_head {
     uint32_t person;  /* its session acts for a person, for this command alone */
     uint16_t columns; /* it has a terminal of this size; 0 = pipes */
     uint16_t rows;
+    uint32_t granted; /* what of it a person has said yes to; see policy/packed.h */
+    uint32_t granted_size;
+    uint32_t gated; /* the rules of its session are held against whatever is executed */
+    uint32_t pad;
     uint64_t sum; /* over all of the head above */
 };
 
-FORMAT_PIN(4, struct spec_limit, 16);
-FORMAT_PIN(4, struct spec_host, 264);
-FORMAT_PIN(4, struct spec_head, 528);
+FORMAT_PIN(5, struct spec_limit, 16);
+FORMAT_PIN(5, struct spec_host, 264);
+FORMAT_PIN(5, struct spec_head, 544);
 
 /* A spec in memory: mapped or read, checked, with every offset inside. */
 struct spec {

@@ -20,6 +20,8 @@
 #define STATE_SLOT_SIZE 2048
 #define STATE_SURVIVORS 8
 
+#define STATE_WAITS     UINT32_MAX
+
 enum run_phase {
     PHASE_WARM = 0, /* made ahead of time; not a run yet, and never shown */
     PHASE_RUN = 1,
@@ -109,18 +111,20 @@ struct run_state {
     uint32_t marks;     /* that were written down; see run/marks.h */
     uint16_t columns;   /* which it has now; 0 = no terminal */
     uint16_t rows;
-    uint16_t viewers; /* persons who see it now, */
-    uint16_t typists; /* and those of them who may type */
+    uint16_t viewers;   /* persons who see it now, */
+    uint16_t typists;   /* and those of them who may type */
+    uint32_t waited_ms; /* for how long its deadline has waited for a person; STATE_WAITS = now */
+    uint32_t pad;
 
     struct state_limits limits;
 
     uint64_t sum; /* over all of the above */
 };
 
-FORMAT_PIN(4, nacre_id, 16);
-FORMAT_PIN(4, struct log_index, 144);
-FORMAT_PIN(4, struct state_limits, 72);
-FORMAT_PIN(4, struct run_state, 1040);
+FORMAT_PIN(5, nacre_id, 16);
+FORMAT_PIN(5, struct log_index, 144);
+FORMAT_PIN(5, struct state_limits, 72);
+FORMAT_PIN(5, struct run_state, 1048);
 _Static_assert(sizeof(struct run_state) <= STATE_SLOT_SIZE, "a state fits its slot");
 _Static_assert(sizeof(struct run_state) % 8 == 0, "the checksum covers eight bytes at a time");
 

@@ -48,6 +48,9 @@ enum wire_type {
     WIRE_LOOKED = 22, /* keeper */
     WIRE_MADE = 23,   /* keeper that is a copy of the one before it, before READY: here I am. One
                          that somebody stops before it is ready can be woken then */
+    WIRE_ASKED = 24,  /* keeper, on the session's line: somebody is to be asked. fds: one that takes
+                         the answer */
+    WIRE_ANSWER = 25, /* library, on that one */
     WIRE_GATE_HELLO = 32, /* library, to a gate: the rules. fds: the listening socket, the session's
                              line, then those of enum wire_hello_fds that are marked present */
     WIRE_GATE_READY = 33, /* gate: it lets through from now on, or why not */
@@ -57,16 +60,18 @@ enum wire_type {
  * The session's line is a pair of sockets: the owner holds one end, all its keepers the other. Its
  * end is the owner's end. Keepers of background shells say the id of their run on it when it has an
  * outcome, and when its tree is empty; if nobody listens for long, that is lost, and the state
- * files tell it.
+ * files tell it. What somebody has to be asked about is said on it, too (WIRE_ASKED): it is the one
+ * way to the session on which a command can say nothing.
  */
 
 /* Optional descriptors of the hello. */
 enum wire_hello_fds {
-    WIRE_FD_TEXT = 1u << 0,  /* the preload that hands a shell its text */
-    WIRE_FD_OWNER = 1u << 1, /* a pidfd of the owner */
-    WIRE_FD_FENCE = 1u << 2, /* not a descriptor: a WIRE_FENCE follows */
-    WIRE_IN_SCOPE = 1u << 3, /* likewise: the keeper is in a scope that was made for it, and leaves
-                                are to be made there */
+    WIRE_FD_TEXT = 1u << 0,   /* the preload that hands a shell its text */
+    WIRE_FD_OWNER = 1u << 1,  /* a pidfd of the owner */
+    WIRE_FD_FENCE = 1u << 2,  /* not a descriptor: a WIRE_FENCE follows */
+    WIRE_IN_SCOPE = 1u << 3,  /* likewise: the keeper is in a scope that was made for it, and leaves
+                                 are to be made there */
+    WIRE_FD_POLICY = 1u << 4, /* the rules that forbid and ask (policy/packed.h), in memory */
 };
 
 /* What a fence consists of. */
@@ -275,6 +280,30 @@ struct wire_input_done {
     uint32_t taken;
 };
 
+#define WIRE_ASKED_MAX 8192
+
+struct wire_asked {
+    struct wire_head head;
+    nacre_id id;
+    uint32_t argc;
+    uint32_t size;             /* of the text */
+    char text[WIRE_ASKED_MAX]; /* the words, each with its NUL, and the directory; cut to size */
+};
+
+enum wire_answer_kind {
+    WIRE_ANSWER_NO,
+    WIRE_ANSWER_YES,
+    WIRE_ANSWER_CANCELLED, /* nobody answers */
+    WIRE_ANSWER_CANNOT,    /* nobody can be asked */
+    WIRE_ANSWER_HEARD,     /* somebody is being asked */
+};
+
+struct wire_answer {
+    struct wire_head head;
+    uint32_t answer; /* enum wire_answer_kind */
+    uint32_t pad;
+};
+
 struct wire_gate_hello {
     struct wire_head head;
     uint32_t fds; /* of enum wire_hello_fds */
@@ -292,28 +321,30 @@ struct wire_gate_ready {
     uint32_t version;       /* WIRE_VERSION of its build */
 };
 
-FORMAT_PIN(4, struct wire_head, 8);
-FORMAT_PIN(4, struct wire_hello, 552);
-FORMAT_PIN(4, struct wire_ready, 64);
-FORMAT_PIN(4, struct wire_made, 24);
-FORMAT_PIN(4, struct wire_fence, 16);
-FORMAT_PIN(4, struct wire_fenced, 32);
-FORMAT_PIN(4, struct wire_go, 16400);
-FORMAT_PIN(4, struct wire_sure, 272);
-FORMAT_PIN(4, struct wire_started, 8);
-FORMAT_PIN(4, struct wire_event, 1048);
-FORMAT_PIN(4, struct wire_kill, 24);
-FORMAT_PIN(4, struct wire_ack, 16);
-FORMAT_PIN(4, struct wire_killed, 1048);
-FORMAT_PIN(4, struct wire_change, 16);
-FORMAT_PIN(4, struct wire_signal, 16);
-FORMAT_PIN(4, struct wire_resize, 16);
-FORMAT_PIN(4, struct wire_attach, 24);
-FORMAT_PIN(4, struct wire_look, 16);
-FORMAT_PIN(4, struct wire_looked, 64);
-FORMAT_PIN(4, struct wire_denied, 464);
-FORMAT_PIN(4, struct wire_seen, 16);
-FORMAT_PIN(4, struct wire_input, 4112);
-FORMAT_PIN(4, struct wire_input_done, 16);
-FORMAT_PIN(4, struct wire_gate_hello, 16408);
-FORMAT_PIN(4, struct wire_gate_ready, 24);
+FORMAT_PIN(5, struct wire_head, 8);
+FORMAT_PIN(5, struct wire_hello, 552);
+FORMAT_PIN(5, struct wire_ready, 64);
+FORMAT_PIN(5, struct wire_made, 24);
+FORMAT_PIN(5, struct wire_fence, 16);
+FORMAT_PIN(5, struct wire_fenced, 32);
+FORMAT_PIN(5, struct wire_go, 16400);
+FORMAT_PIN(5, struct wire_sure, 272);
+FORMAT_PIN(5, struct wire_started, 8);
+FORMAT_PIN(5, struct wire_event, 1056);
+FORMAT_PIN(5, struct wire_kill, 24);
+FORMAT_PIN(5, struct wire_ack, 16);
+FORMAT_PIN(5, struct wire_killed, 1056);
+FORMAT_PIN(5, struct wire_change, 16);
+FORMAT_PIN(5, struct wire_signal, 16);
+FORMAT_PIN(5, struct wire_resize, 16);
+FORMAT_PIN(5, struct wire_attach, 24);
+FORMAT_PIN(5, struct wire_look, 16);
+FORMAT_PIN(5, struct wire_looked, 64);
+FORMAT_PIN(5, struct wire_denied, 464);
+FORMAT_PIN(5, struct wire_seen, 16);
+FORMAT_PIN(5, struct wire_input, 4112);
+FORMAT_PIN(5, struct wire_input_done, 16);
+FORMAT_PIN(5, struct wire_asked, 8224);
+FORMAT_PIN(5, struct wire_answer, 16);
+FORMAT_PIN(5, struct wire_gate_hello, 16408);
+FORMAT_PIN(5, struct wire_gate_ready, 24);

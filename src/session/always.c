@@ -33,6 +33,7 @@ static struct session_rules *new_rules(const nacre_session *s, const char *text,
         free(new);
         return NULL;
     }
+    new->rules.gated = s->gated;
     new->rules.fallback =
         (nacre_verdict)nacre_settings_number(s->settings, NACRE_SETTING_POLICY_DEFAULT);
     return new;

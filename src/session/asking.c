@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "session/always.h"
 #include "session/deferred.h"
+#include "session/exec_gate.h"
 #include "session/session.h"
 #include "text/legible.h"
 
@@ -279,6 +280,7 @@ static void note_answer(const struct question *q, const struct desk_answer *answ
 {
     nacre_session *s = userdata;
     audit_answer(s->audit, q, answer);
+    exec_gate_answer(s, q->number, answer->kind);
 }
 
 void asking_by(nacre_session *s, nacre_ask_fn *ask, void *userdata)

@@ -157,17 +157,21 @@ static json_t *names_of(const char *const *env)
     return names;
 }
 
+static void put_argv(json_t *line, const char *const *argv)
+{
+    struct buf joined cleanup_buf = BUF_UP_TO(TEXT_MAX);
+    for (const char *const *arg = argv; *arg; arg++)
+        if (buf_printf(&joined, "%s%s", arg == argv ? "" : " ", *arg) < 0)
+            break;
+    put_text(line, "command", joined.data ? joined.data : "");
+}
+
 static void put_audit_command(json_t *line, const nacre_command *command)
 {
-    if (command->text) {
+    if (command->text)
         put_text(line, "command", command->text);
-    } else if (command->argv) {
-        struct buf joined cleanup_buf = BUF_UP_TO(TEXT_MAX);
-        for (const char *const *arg = command->argv; *arg; arg++)
-            if (buf_printf(&joined, "%s%s", arg == command->argv ? "" : " ", *arg) < 0)
-                break;
-        put_text(line, "command", joined.data ? joined.data : "");
-    }
+    else if (command->argv)
+        put_argv(line, command->argv);
     if (command->cwd)
         put_text(line, "cwd", command->cwd);
     if (command->name && *command->name)
@@ -308,6 +312,17 @@ void audit_denial(struct audit *a, const nacre_command *command, const struct ad
         put_text(line, "code", nacre_code_name(err->code));
         put_text(line, "why", err->msg);
     }
+    write_line(a, line);
+}
+
+void audit_refused_exec(struct audit *a, const nacre_id *id, const nacre_denial *denial)
+{
+    json_t *line = a ? line_new("denial", id) : NULL;
+    if (!line)
+        return;
+    put_text(line, "command", denial->target);
+    put_text(line, "by", denial->program);
+    put_text(line, "why", denial->why);
     write_line(a, line);
 }
 

@@ -44,6 +44,9 @@ void audit_answer(struct audit *a, const struct question *q, const struct desk_a
 void audit_denial(struct audit *a, const nacre_command *command, const struct admission *admission,
                   const nacre_error *err);
 
+/* What the rules refused a process of a shell. */
+void audit_refused_exec(struct audit *a, const nacre_id *id, const nacre_denial *denial);
+
 /* Appends what a log of the home has from an offset on. 0, also if there is none, or -errno. */
 int audit_read(const char *home, const nacre_id *session, off_t offset, struct buf *out);
 

@@ -14,6 +14,7 @@
 #include "home/home.h"
 #include "home/keeper_line.h"
 #include "home/report.h"
+#include "session/exec_gate.h"
 #include "session/session.h"
 
 #define SILENT_MS   1000
@@ -80,6 +81,18 @@ static void note_outcome(nacre_session *s, const struct shell *shell, const nacr
         completion_set_due(s);
 }
 
+/* What the rules refused it comes before its end. */
+static void note_end_in_log(nacre_session *s, const nacre_record *record)
+{
+    nacre_record whole cleanup_record = NACRE_RECORD_INIT;
+    bool known = s->audit && s->gated &&
+                 home_record(s->home, &record->id, HOME_PLAIN, &whole, NULL, NULL) == 0;
+    for (int i = 0; known && i < whole.denial_count; i++)
+        if (whole.denials[i].kind == NACRE_DENIAL_EXEC)
+            audit_refused_exec(s->audit, &record->id, &whole.denials[i]);
+    audit_end(s->audit, record);
+}
+
 void ends_note(nacre_session *s, const nacre_record *record)
 {
     struct shell shell;
@@ -91,7 +104,7 @@ void ends_note(nacre_session *s, const nacre_record *record)
     bool ended = registry_note(s->registry, &record->id, life,
                                record->bytes[NACRE_STDOUT] + record->bytes[NACRE_STDERR], now_ms());
     if (ended && !shell.foreign)
-        audit_end(s->audit, record);
+        note_end_in_log(s, record);
     if (shell.awaited && life != SHELL_RUNNING)
         note_outcome(s, &shell, record);
     else if (shell.background && life > shell.life)
@@ -332,9 +345,15 @@ static void take_rings(nacre_session *s, const nacre_backend_ops *ops, void *sel
         ends_look(s, &id);
 }
 
-void ends_hear(nacre_session *s)
+void ends_hear_keepers(nacre_session *s)
 {
     take_rings(s, s->keepers.ops, s->keepers.self);
+    exec_gate_hear(s);
+}
+
+void ends_hear(nacre_session *s)
+{
+    ends_hear_keepers(s);
     if (s->self != s->keepers.self)
         take_rings(s, &s->ops, s->self);
     step_looks(s);

@@ -6,9 +6,12 @@
 
 #include "base/err.h"
 #include "base/text.h"
+#include "policy/pack.h"
+#include "policy/packed.h"
 #include "policy/variable_names.h"
 #include "session/always.h"
 #include "session/asking.h"
+#include "session/exec_gate.h"
 #include "session/session.h"
 
 static const char NO_SHELL_DOUBT[] = "only text for bash and sh is read";
@@ -110,6 +113,9 @@ void policy_reason(const struct deliberation *d, char *ret_text, size_t size)
                  j->rule->because);
     else if (j->doubt && d->which == d->script.count && d->script.line > 1)
         snprintf(ret_text, size, "unknown, because of line %zu: %.150s", d->script.line, j->doubt);
+    else if (j->doubt && j->verdict == NACRE_ALLOW)
+        snprintf(ret_text, size, "unknown, because %.120s; the rules hold for what it executes",
+                 j->doubt);
     else if (j->doubt)
         snprintf(ret_text, size, "unknown, because %.160s", j->doubt);
     else if (j->verdict == NACRE_ALLOW)
@@ -176,6 +182,20 @@ static int refuse_wanted(const struct permissions *wanted, nacre_error *err)
                    "nothing was started: the sandbox can only be widened by its user, in the "
                    "configuration: %.160s",
                    line.data ? line.data : "");
+}
+
+/* What is said yes to is not asked about again when it is executed. Without memory, or if it is
+ * very much, it is. */
+static void note_granted(const struct rules *rules, const struct deliberation *d,
+                         struct admission *ret)
+{
+    ret->granted = BUF_UP_TO(GRANTED_MAX + 1);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < d->script.count; i++)
+        if (rule_on_command(rules, &d->script.commands[i]).verdict == NACRE_ASK)
+            r = grant_add(&ret->granted, &d->script.commands[i]);
+    if (r < 0)
+        buf_done(&ret->granted);
 }
 
 /* A person may still say yes to it before it is tried once more. How is said whole; what is before
@@ -265,6 +285,8 @@ int policy_admit(nacre_session *s, const nacre_command *command, const struct pe
         return 0;
     if (d.ruling.verdict == NACRE_DENY)
         return refuse_denied(&d, err);
+    if (rules->gated)
+        note_granted(rules, &d, ret);
     return ask_about(s, command, wanted, &d, ret, err);
 }
 
@@ -317,8 +339,10 @@ int nacre_policy_check(const nacre_settings *settings, const char *text, const c
     command.text = text;
     const char *reader = nacre_settings_text(settings, NACRE_SETTING_SHELL);
     int r = policy_rules(settings, &rules, reterr);
-    if (r == 0)
-        r = policy_deliberate(&rules, &command, shell ? shell : reader, &d, reterr);
+    if (r < 0)
+        return r;
+    rules.gated = exec_gate_is_wanted(settings, &rules);
+    r = policy_deliberate(&rules, &command, shell ? shell : reader, &d, reterr);
     if (r < 0)
         return r;
     ret_answer->verdict = d.ruling.verdict;

@@ -37,6 +37,7 @@ struct admission {
     struct open_question *asking; /* a person is asked; NULL = nobody is */
     bool answered;
     struct desk_answer answer;
+    struct buf granted; /* what of it is asked about, for keepers; the owner frees it */
 };
 
 /* Whether a command of the session may start, with what it wants beyond its sandbox: 0, or

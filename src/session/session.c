@@ -19,6 +19,7 @@
 #include "session/always.h"
 #include "session/defaults.h"
 #include "session/deferred.h"
+#include "session/exec_gate.h"
 #include "session/sandbox.h"
 #include "sys/host.h"
 #include "sys/proc.h"
@@ -137,6 +138,11 @@ int session_compose_fence(nacre_session *s, const char *sandbox, struct fence_wi
     return fence_plan_make(&wish, ret_plan, err);
 }
 
+static void hear_keepers(void *userdata)
+{
+    ends_hear_keepers(userdata);
+}
+
 static int open_backends(nacre_session *s, const nacre_options *options, nacre_error *err)
 {
     nacre_tier tier = (nacre_tier)session_setting(s, NACRE_SETTING_TIER);
@@ -158,7 +164,8 @@ static int open_backends(nacre_session *s, const nacre_options *options, nacre_e
     }
     s->self = backend->self;
     home_set_backend(s->home, &s->ops, s->self);
-    return 0;
+    home_set_questions(s->home, hear_keepers, s);
+    return exec_gate_open(s, err);
 }
 
 static int open_home(nacre_session *s, const nacre_options *options, nacre_error *err)
@@ -186,6 +193,7 @@ void session_free(nacre_session *s, bool forked)
     audit_free(s->audit);
     registry_free(s->registry);
     nacre_settings_free(s->settings);
+    exec_gate_done(s);
     always_end(s);
     deferred_free(s);
     desk_free(s->desk, forked);

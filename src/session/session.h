@@ -42,6 +42,7 @@ struct desk;
 struct pending_look;
 struct question;
 struct session_rules;
+struct exec_question;
 
 struct nacre_session {
     pid_t owner; /* the process that opened it */
@@ -55,6 +56,7 @@ struct nacre_session {
     nacre_ask_fn *ask;                     /* NULL = nobody is asked directly */
     void *ask_userdata;
     struct desk *desk; /* its questions */
+    bool gated;        /* keepers hold rules against whatever is executed */
     nacre_home *home;
     nacre_backend keepers; /* the local one: reaches every run of the home that has a keeper */
     nacre_backend_ops ops; /* of the one that starts commands, which has the mirrors */
@@ -81,7 +83,8 @@ struct nacre_session {
     int64_t swept_ms;
     size_t crowded; /* when the registry holds this many, those that are over are looked for */
     struct pending_look *looks;
-    bool due;    /* completions may be due */
+    struct exec_question *exec_questions; /* of keepers, that wait for an answer */
+    bool due;                             /* completions may be due */
     int bell_fd; /* what nacre_completion_fd() gave out: an epoll of the bell and the next two */
     int due_fd;  /* readable while due */
     int tick_fd; /* a timer */
@@ -209,6 +212,8 @@ void naming_free(struct naming *n);
 
 /* Takes in what was rung, and looks at those that have been silent for long. */
 void ends_hear(nacre_session *s);
+/* Only what keepers have said, by whoever watches one that waits for a person. */
+void ends_hear_keepers(nacre_session *s);
 /* Whether it is over and in the catalog: then it does not change any more. */
 bool ends_are_known(nacre_session *s, const nacre_id *id);
 /* Looks at one now, unless its end is known. */

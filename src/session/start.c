@@ -11,6 +11,7 @@
 #include "base/defs.h"
 #include "base/err.h"
 #include "config/limits.h"
+#include "local/local.h"
 #include "session/asking.h"
 #include "session/policy.h"
 #include "session/session.h"
@@ -196,7 +197,10 @@ static int begin_start(struct session_start_op *o, nacre_error *err)
     if (r < 0)
         return r;
     o->stage = START_AWAITED;
-    return s->ops.start(s->self, &o->command, &o->inner, err);
+    r = s->ops.start(s->self, &o->command, &o->inner, err);
+    if (r == 0 && o->admission.granted.len > 0)
+        local_grant(o->inner, o->admission.granted.data, o->admission.granted.len);
+    return r;
 }
 
 static int await_start(struct session_start_op *o, nacre_error *err)
@@ -230,6 +234,7 @@ static void finish_start(struct session_start_op *o, bool started)
         registry_unreserve(s->registry);
     o->reserved = false;
     naming_free(TAKE_PTR(o->naming));
+    buf_done(&o->admission.granted);
     asking_close(s, TAKE_PTR(o->admission.asking));
     o->over = true;
     pthread_mutex_lock(&s->lock);

@@ -50,7 +50,7 @@ failed:
  * Runs fn while we stand still: in our memory on a stack of its own, or, under a sanitizer, in a
  * copy of it. Returns the pid or -1.
  */
-NO_SANITIZE static pid_t run_apart(int (*fn)(void *), char *stack, int flags, struct order *order)
+NO_SANITIZE static pid_t run_apart(int (*fn)(void *), char *stack, int flags, void *order)
 {
 #if SANITIZED
     (void)stack;
@@ -76,6 +76,26 @@ NO_SANITIZE static int child(void *data)
     sys_exit(0);
 }
 
+/* What one does while a child may run in its memory. */
+struct stillness {
+    sigset_t before;
+    int cancel;
+};
+
+static void stand_still(struct stillness *still)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &still->cancel);
+    pthread_sigmask(SIG_SETMASK, &all, &still->before);
+}
+
+static void move_again(const struct stillness *still)
+{
+    pthread_sigmask(SIG_SETMASK, &still->before, NULL);
+    pthread_setcancelstate(still->cancel, NULL);
+}
+
 pid_t spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env)
 {
     char path[32];
@@ -91,20 +111,51 @@ pid_t spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env
     order->env = env;
     order->path = path;
     snprintf(path, sizeof path, "/proc/self/fd/%d", order->exec_fd);
-    sigset_t all, before;
-    int cancel;
-    sigfillset(&all);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct stillness still;
+    stand_still(&still);
     /* No exit signal: nothing for a SIGCHLD handler or waitpid(-1) to meet. */
     pid_t pid = run_apart(child, order->stacks + CHILD_STACK, 0, order);
     if (pid < 0)
         order->error = errno;
     else
         (void)RETRY(waitpid(pid, NULL, __WALL));
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_setcancelstate(cancel, NULL);
+    move_again(&still);
     pid_t result = order->error ? -order->error : order->pid;
     munmap(order, sizeof *order);
+    return result;
+}
+
+struct attempt {
+    int (*fn)(void *data);
+    void *data;
+    int result;
+    _Alignas(16) char stack[CHILD_STACK];
+};
+
+NO_SANITIZE static int attempt_in_child(void *data)
+{
+    struct attempt *attempt = data;
+    attempt->result = attempt->fn(attempt->data);
+    sys_exit(0);
+}
+
+int spawn_try(int (*fn)(void *data), void *data)
+{
+    struct attempt *attempt =
+        mmap(NULL, sizeof *attempt, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (attempt == MAP_FAILED)
+        return -errno;
+    attempt->fn = fn;
+    attempt->data = data;
+    attempt->result = -ECHILD;
+    struct stillness still;
+    stand_still(&still);
+    pid_t pid = run_apart(attempt_in_child, attempt->stack, 0, attempt);
+    int result = pid < 0 ? -errno : 0;
+    if (pid >= 0)
+        (void)RETRY(waitpid(pid, NULL, __WALL));
+    move_again(&still);
+    result = pid < 0 ? result : attempt->result;
+    munmap(attempt, sizeof *attempt);
     return result;
 }

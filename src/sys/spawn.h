@@ -12,3 +12,7 @@
  * waitpid(-1) meets nothing. Returns its pid or -errno, also of a failed exec.
  */
 pid_t spawn_orphan(int exec_fd, int pass_fd, char *const *argv, char *const *env);
+
+/* Runs fn(data) in a child that shares our memory while we stand still, and that nobody hears of:
+ * it may only make system calls. Returns what it returned, or -errno. */
+int spawn_try(int (*fn)(void *data), void *data);

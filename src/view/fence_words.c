@@ -11,12 +11,13 @@
 static const struct {
     const char *name, *words;
 } denial_kinds[] = {
-    [NACRE_DENIAL_NETWORK]   = {"network",   "refused to connect to "},
-    [NACRE_DENIAL_SOCKET]    = {"socket",    "refused to talk to the socket "},
-    [NACRE_DENIAL_PROTECTED] = {"protected", "moved aside "},
-    [NACRE_DENIAL_WRITE]     = {"write",     "refused to write "},
-    [NACRE_DENIAL_READ]      = {"read",      "refused to read "},
-    [NACRE_DENIAL_RIGHTS]    = {"rights",    "refused rights to "},
+    [NACRE_DENIAL_EXEC]      = {"exec",      "Rules: refused to run "},
+    [NACRE_DENIAL_NETWORK]   = {"network",   "Sandbox: refused to connect to "},
+    [NACRE_DENIAL_SOCKET]    = {"socket",    "Sandbox: refused to talk to the socket "},
+    [NACRE_DENIAL_PROTECTED] = {"protected", "Sandbox: moved aside "},
+    [NACRE_DENIAL_WRITE]     = {"write",     "Sandbox: refused to write "},
+    [NACRE_DENIAL_READ]      = {"read",      "Sandbox: refused to read "},
+    [NACRE_DENIAL_RIGHTS]    = {"rights",    "Sandbox: refused rights to "},
 };
 /* clang-format on */
 
@@ -24,7 +25,7 @@ static int write_denial(struct buf *out, const nacre_denial *d)
 {
     if ((unsigned)d->kind >= ARRAY_SIZE(denial_kinds))
         return 0;
-    int r = buf_printf(out, "Sandbox: %s", denial_kinds[d->kind].words);
+    int r = buf_str(out, denial_kinds[d->kind].words);
     if (r == 0)
         r = brief_inline(out, d->target, strnlen(d->target, sizeof d->target));
     if (r == 0 && d->program[0]) {
@@ -99,7 +100,7 @@ static int write_remedy(struct buf *out, const nacre_record *record)
 
 /* -- The whole -------------------------------------------------------------------------------- */
 
-#define MORE_DENIED "Sandbox: refused %d things more\n"
+#define MORE_DENIED "Refused: %d things more\n"
 
 int fence_words(struct buf *out, const nacre_record *record, size_t most)
 {
@@ -126,19 +127,33 @@ int fence_words(struct buf *out, const nacre_record *record, size_t most)
     return r;
 }
 
+static json_t *json_denial(const nacre_denial *d)
+{
+    return json_pack("{s:s, s:o, s:o, s:i, s:s}", "kind", denial_kinds[d->kind].name, "target",
+                     json_text(d->target, strlen(d->target)), "program",
+                     json_text(d->program, strlen(d->program)), "pid", (int)d->pid, "why", d->why);
+}
+
+static json_t *json_denials(const nacre_record *record, bool of_rules)
+{
+    json_t *denials = json_array();
+    for (int i = 0; i < record->denial_count; i++) {
+        const nacre_denial *d = &record->denials[i];
+        if ((unsigned)d->kind < ARRAY_SIZE(denial_kinds) &&
+            (d->kind == NACRE_DENIAL_EXEC) == of_rules)
+            json_array_append_new(denials, json_denial(d));
+    }
+    return denials;
+}
+
 json_t *json_sandbox(const nacre_record *record)
 {
     if (!record->sandbox || !record->sandbox[0])
         return json_null();
-    json_t *denials = json_array();
-    for (int i = 0; i < record->denial_count; i++) {
-        const nacre_denial *d = &record->denials[i];
-        if ((unsigned)d->kind < ARRAY_SIZE(denial_kinds))
-            json_array_append_new(
-                denials, json_pack("{s:s, s:o, s:o, s:i, s:s}", "kind", denial_kinds[d->kind].name,
-                                   "target", json_text(d->target, strlen(d->target)), "program",
-                                   json_text(d->program, strlen(d->program)), "pid", (int)d->pid,
-                                   "why", d->why));
-    }
-    return json_pack("{s:s, s:o}", "mode", record->sandbox, "denials", denials);
+    return json_pack("{s:s, s:o}", "mode", record->sandbox, "denials", json_denials(record, false));
+}
+
+json_t *json_refused(const nacre_record *record)
+{
+    return json_denials(record, true);
 }

@@ -1,6 +1,6 @@
 /*
- * What a model and people read of a sandbox: what it refused, each thing once, a sentence a line.
- * What was not refused is not told.
+ * What a model and people read of a sandbox, and of the rules: what they refused, each thing once,
+ * a sentence a line. What was not refused is not told.
  */
 #pragma once
 
@@ -16,3 +16,6 @@ int fence_words(struct buf *out, const nacre_record *record, size_t most);
 
 /* The same as JSON; null if the run had no sandbox. */
 json_t *json_sandbox(const nacre_record *record);
+
+/* Likewise what the rules refused its processes to execute; empty if that was nothing. */
+json_t *json_refused(const nacre_record *record);

@@ -215,7 +215,7 @@ json_t *json_record(const nacre_record *record)
     /* clang-format off */
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:o,"
-        " s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+        " s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "id", nacre_id_format(&record->id).s,
         "name", text_or_empty(record->name),
         "status", status_json(record),
@@ -239,6 +239,7 @@ json_t *json_record(const nacre_record *record)
         "command", text_or_empty(record->command),
         "started_ms", time_or_null(record->started_ms),
         "exited_ms", time_or_null(record->exited_ms),
-        "limits", json_limits(record), "sandbox", json_sandbox(record));
+        "limits", json_limits(record), "sandbox", json_sandbox(record),
+        "refused", json_refused(record));
     /* clang-format on */
 }

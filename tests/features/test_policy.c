@@ -1,5 +1,5 @@
-/* Rules as sessions hold them: what is denied is not started, by whatever way it comes, and the log
- * says so. */
+/* Rules as sessions hold them against texts: what is denied is not started, by whatever way it
+ * comes, and the log says so. What texts then execute is test_exec_gate.c's. */
 #include "harness/harness.h"
 
 #include <stdlib.h>
@@ -19,6 +19,7 @@ static nacre_session *open_with(const char *policy, const char *fallback)
     CHECK(nacre_settings_load("", &settings, &error) == 0);
     CHECK(nacre_settings_set(settings, "policy", policy, NULL, &error) == 0);
     CHECK(nacre_settings_set(settings, "policy_default", fallback, NULL, &error) == 0);
+    CHECK(nacre_settings_set(settings, "policy_gate", "off", NULL, &error) == 0);
     options.settings = settings;
     CHECK(nacre_open(&options, &session, &error) == 0);
     nacre_settings_free(settings);

@@ -23,14 +23,14 @@ struct field {
 
 #define F(member) FIELD(spec_head, member)
 static const struct field spec_fields[] = {
-    F(magic),        F(format),      F(size),        F(id),       F(session),   F(timeout_ms),
-    F(grace_ms),     F(quota),       F(kind),        F(lifetime), F(input),     F(umask),
-    F(nice),         F(successor),   F(preload),     F(pipeline), F(owner_pid), F(background),
-    F(fleeting),     F(paced),       F(owner_start), F(limits),   F(bounds),    F(program),
-    F(text),         F(text_size),   F(cwd),         F(run_path), F(name),      F(description),
-    F(session_name), F(session_cwd), F(argv),        F(argc),     F(env),       F(envc),
-    F(groups),       F(strict),      F(sandbox),     F(person),   F(columns),   F(rows),
-    F(sum),
+    F(magic),        F(format),       F(size),        F(id),       F(session),   F(timeout_ms),
+    F(grace_ms),     F(quota),        F(kind),        F(lifetime), F(input),     F(umask),
+    F(nice),         F(successor),    F(preload),     F(pipeline), F(owner_pid), F(background),
+    F(fleeting),     F(paced),        F(owner_start), F(limits),   F(bounds),    F(program),
+    F(text),         F(text_size),    F(cwd),         F(run_path), F(name),      F(description),
+    F(session_name), F(session_cwd),  F(argv),        F(argc),     F(env),       F(envc),
+    F(groups),       F(strict),       F(sandbox),     F(person),   F(columns),   F(rows),
+    F(granted),      F(granted_size), F(gated),       F(pad),      F(sum),
 };
 #undef F
 
@@ -81,6 +81,8 @@ static const struct field state_fields[] = {
     F(rows),
     F(viewers),
     F(typists),
+    F(waited_ms),
+    F(pad),
     F(limits),
     F(sum),
 };
@@ -215,6 +217,15 @@ static const struct message {
      WIRE_MADE,
      WHOLE(wire_made),
      {FIELD(wire_made, pid), FIELD(wire_made, pad), FIELD(wire_made, start)}},
+    {"ASKED",
+     WIRE_ASKED,
+     UP_TO(wire_asked, text),
+     {FIELD(wire_asked, id), FIELD(wire_asked, argc), FIELD(wire_asked, size),
+      FIELD(wire_asked, text)}},
+    {"ANSWER",
+     WIRE_ANSWER,
+     WHOLE(wire_answer),
+     {FIELD(wire_answer, answer), FIELD(wire_answer, pad)}},
     {"GATE_HELLO",
      WIRE_GATE_HELLO,
      UP_TO(wire_gate_hello, rules),
@@ -377,7 +388,7 @@ static void sizes_of_messages(void **state)
     for (const struct message *m = messages; m < messages + ARRAY_SIZE(messages); m++) {
         bool by_keeper = m->type == WIRE_READY || m->type == WIRE_EVENT || m->type == WIRE_ACK ||
                          m->type == WIRE_KILLED || m->type == WIRE_INPUT_DONE ||
-                         m->type == WIRE_LOOKED || m->type == WIRE_MADE;
+                         m->type == WIRE_ASKED || m->type == WIRE_LOOKED || m->type == WIRE_MADE;
         bool by_gate = m->type == WIRE_DENIED || m->type == WIRE_GATE_READY;
         snprintf(bytes, sizeof bytes, "%zu to %zu", m->least, m->size);
         if (m->least == m->size)

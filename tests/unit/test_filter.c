@@ -1,4 +1,4 @@
-/* The filter of a fenced command, interpreted: what becomes of each call, by its arguments. */
+/* The filter of commands, interpreted: what becomes of each call, by its arguments. */
 #include "unit.h"
 
 #include <linux/netlink.h>
@@ -15,11 +15,10 @@
 #define NOT(what) (SECCOMP_RET_ERRNO | (what))
 
 /* Only what such a program may consist of: anything else fails the test. */
-static uint32_t interpret(const struct seccomp_data *data)
+static uint32_t interpret(const struct filter_wish *wish, const struct seccomp_data *data)
 {
-    const void *program;
-    int length = filter_program(&program);
-    const struct sock_filter *code = program;
+    struct sock_filter code[FILTER_SIZE_MAX];
+    int length = filter_program(wish, code);
     uint32_t a = 0;
     for (int at = 0; at < length; at++) {
         const struct sock_filter *op = &code[at];
@@ -47,7 +46,14 @@ static uint32_t interpret(const struct seccomp_data *data)
     return 0;
 }
 
-#define HIGH (1ULL << 32)
+#define HIGH     (1ULL << 32)
+
+#define PASS_ONE 0x1122334455667788ULL
+#define PASS_TWO 0x99aabbccddeeff00ULL
+
+static const struct filter_wish fenced = {.fence = true};
+static const struct filter_wish gated = {.execs = true, .pass = {PASS_ONE, PASS_TWO}};
+static const struct filter_wish both = {.fence = true, .execs = true, .pass = {PASS_ONE, PASS_TWO}};
 
 static const struct call {
     int nr;
@@ -119,9 +125,50 @@ static void each_call(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
         struct seccomp_data data = {.nr = calls[i].nr, .arch = UNIT_ARCH};
         memcpy(data.args, calls[i].args, sizeof calls[i].args);
-        uint32_t answer = interpret(&data);
+        uint32_t answer = interpret(&fenced, &data);
+        bool executes = calls[i].nr == SYS_execve;
+        if (!executes)
+            assert_int_equal(interpret(&both, &data), answer);
+        assert_int_equal(interpret(&gated, &data), executes ? ASK : PASS);
         if (answer != calls[i].answer)
             fail_msg("row %zu, call %d: %#x, wanted %#x", i, calls[i].nr, answer, calls[i].answer);
+    }
+}
+
+/* What executes waits, unless it has the words that nobody else knows, in their places. */
+static void what_executes(void **state)
+{
+    (void)state;
+    static const struct {
+        int nr;
+        uint64_t args[6];
+        uint32_t answer;
+    } rows[] = {
+        {SYS_execve, {1, 2, 3, 0, 0, 0}, ASK},
+        {SYS_execve, {1, 2, 3, PASS_ONE, PASS_TWO, 0}, PASS},
+        {SYS_execve, {1, 2, 3, PASS_ONE, PASS_TWO ^ 1, 0}, ASK},
+        {SYS_execve, {1, 2, 3, PASS_ONE ^ 1, PASS_TWO, 0}, ASK},
+        {SYS_execve, {1, 2, 3, PASS_ONE ^ HIGH, PASS_TWO, 0}, ASK},
+        {SYS_execve, {1, 2, 3, PASS_ONE, PASS_TWO ^ HIGH, 0}, ASK},
+        {SYS_execve, {1, 2, 3, PASS_TWO, PASS_ONE, 0}, ASK},
+        {SYS_execveat, {1, 2, 3, PASS_ONE, PASS_TWO, 0}, ASK},
+        {SYS_openat, {1, 2, 3, 0, 0, 0}, PASS},
+#if defined(__x86_64__)
+        {SYS_arch_prctl, {0x1002}, ASK},
+        {SYS_arch_prctl, {0x1001}, PASS},
+        {SYS_set_tid_address, {1}, PASS},
+#else
+        {SYS_set_tid_address, {1}, ASK},
+#endif
+    };
+    const struct filter_wish *wishes[] = {&gated, &both};
+    for (size_t i = 0; i < ARRAY_SIZE(rows) * 2; i++) {
+        size_t row = i / 2;
+        struct seccomp_data data = {.nr = rows[row].nr, .arch = UNIT_ARCH};
+        memcpy(data.args, rows[row].args, sizeof data.args);
+        uint32_t answer = interpret(wishes[i % 2], &data);
+        if (answer != rows[row].answer)
+            fail_msg("row %zu: %#x, wanted %#x", row, answer, rows[row].answer);
     }
 }
 
@@ -129,14 +176,51 @@ static void each_call(void **state)
 static void no_other_interface(void **state)
 {
     (void)state;
-    for (int nr = 0; nr < 600; nr++) {
-        struct seccomp_data data = {.nr = nr, .arch = AUDIT_ARCH_I386};
-        assert_int_equal(interpret(&data), NOT(ENOSYS));
+    const struct filter_wish *wishes[] = {&fenced, &both};
+    for (int i = 0; i < 2 * 600; i++) {
+        struct seccomp_data data = {.nr = i / 2, .arch = AUDIT_ARCH_I386};
+        const struct filter_wish *wish = wishes[i % 2];
+        assert_int_equal(interpret(wish, &data), NOT(ENOSYS));
         data.arch = AUDIT_ARCH_ARM;
-        assert_int_equal(interpret(&data), NOT(ENOSYS));
+        assert_int_equal(interpret(wish, &data), NOT(ENOSYS));
+#if defined(__x86_64__)
+        data = (struct seccomp_data){.nr = data.nr | 0x40000000, .arch = UNIT_ARCH};
+        assert_int_equal(interpret(wish, &data), NOT(ENOSYS));
+#endif
+    }
+}
+
+#if defined(__x86_64__)
+#define OLD_ARCH AUDIT_ARCH_I386
+#define NO_ARCH  AUDIT_ARCH_ARM
+static const int old_calls[] = {11, 358, 243};
+#else
+#define OLD_ARCH AUDIT_ARCH_ARM
+#define NO_ARCH  AUDIT_ARCH_I386
+static const int old_calls[] = {11, 387, 0x0f0005};
+#endif
+
+/* Without a fence 32 bit programs run, and what they execute waits like all else; there is no third
+ * interface. */
+static void the_old_interface(void **state)
+{
+    (void)state;
+    for (int nr = 0; nr < 600; nr++) {
+        struct seccomp_data data = {.nr = nr, .arch = OLD_ARCH};
+        bool waits = nr == old_calls[0] || nr == old_calls[1] || nr == old_calls[2];
+        assert_int_equal(interpret(&gated, &data), waits ? ASK : PASS);
+        data.arch = NO_ARCH;
+        assert_int_equal(interpret(&gated, &data), NOT(ENOSYS));
+        size_t pointer;
+        enum filter_call which = filter_which(OLD_ARCH, nr, &pointer);
+        assert_int_equal(pointer, 4);
+        assert_int_equal(which, nr == old_calls[0]   ? FILTERED_EXECVE
+                                : nr == old_calls[1] ? FILTERED_EXECVEAT
+                                : nr == old_calls[2] ? FILTERED_BEGUN
+                                                     : FILTERED_OTHER);
 #if defined(__x86_64__)
         data = (struct seccomp_data){.nr = nr | 0x40000000, .arch = UNIT_ARCH};
-        assert_int_equal(interpret(&data), NOT(ENOSYS));
+        assert_int_equal(interpret(&gated, &data), NOT(ENOSYS));
 #endif
     }
 }
@@ -145,7 +229,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_call),
+        cmocka_unit_test(what_executes),
         cmocka_unit_test(no_other_interface),
+        cmocka_unit_test(the_old_interface),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,15 +20,17 @@ static void note(const char *what)
 }
 
 /* What does nothing here. */
-#define STUB(name)              \
-    void name(struct keeper *k) \
-    {                           \
-        (void)k;                \
+#define STUB(name)                     \
+    void name(struct keeper *k UNUSED) \
+    {                                  \
     }
 
 STUB(handshake_made)
 STUB(restore_look)
 STUB(connects_forget)
+STUB(execs_forget)
+STUB(execs_call_off)
+STUB(execs_look)
 STUB(appeared_look)
 STUB(excess_begin)
 STUB(excess_note)

@@ -63,6 +63,10 @@ static const char *words_for(int r)
                "nacre";
     case -ENOENT:
         return "no bus of a user's systemd is there; Debian has it in dbus-user-session";
+    case -ETIMEDOUT:
+        return "your systemd did not answer in 5 s, as may be when a login has just begun; a "
+               "session "
+               "asks three times";
     default:
         if (r < 0 || scope_outlives_login())
             return "";

@@ -188,6 +188,8 @@ promise() {
 place=$(mktemp -d /var/tmp/nacre-promises.XXXXXX)
 cd "$place" || exit
 export NACRE_HOME=$place/home
+# In a login that has just begun the bus has to start first, which takes long on a busy machine.
+"$NACRE" doctor >/dev/null 2>&1
 doctor=$("$NACRE" doctor 2>&1)
 echo "$doctor"
 promise tier tier_in_force

@@ -99,10 +99,15 @@ async function tellWatched() {
   const ids = [...new Set([...mine, ...[...wanted.values()].flat()])].slice(0, 16);
   const text = JSON.stringify(ids);
   if (text === stream.told) return;
-  stream.told = text;
+  const asked = stream;
+  asked.told = text;
   try {
-    await post("/watch", {stream: stream.number, shells: ids});
-  } catch {}
+    await post("/watch", {stream: asked.number, shells: ids});
+  } catch {
+    // While a line comes back one request may get through and the next one not.
+    asked.told = "";
+    setTimeout(tellWatched, 500);
+  }
 }
 
 // Which shells this tab shows.

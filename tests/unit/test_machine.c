@@ -19,7 +19,6 @@ static void note(const char *what)
     snprintf(calls + strlen(calls), sizeof calls - strlen(calls), "%s%s", *calls ? " " : "", what);
 }
 
-/* What does nothing here. */
 #define STUB(name)                     \
     void name(struct keeper *k UNUSED) \
     {                                  \

@@ -64,9 +64,7 @@ static const char *words_for(int r)
     case -ENOENT:
         return "no bus of a user's systemd is there; Debian has it in dbus-user-session";
     case -ETIMEDOUT:
-        return "your systemd did not answer in 5 s, as may be when a login has just begun; a "
-               "session "
-               "asks three times";
+        return "no answer in 5 s; the login may have just begun, and sessions ask again";
     default:
         if (r < 0 || scope_outlives_login())
             return "";

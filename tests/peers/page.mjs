@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -93,12 +93,13 @@ class PageStage extends HttpStage {
 // -- The browser ----------------------------------------------------------------------------------
 
 let browser;
+const profile = mkdtempSync(join(tmpdir(), 'nacre-chromium-'));
 
 async function openBrowser() {
   browser = await puppeteer.launch({
     executablePath: CHROMIUM,
     headless: true,
-    userDataDir: mkdtempSync(join(tmpdir(), 'nacre-chromium-')),
+    userDataDir: profile,
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
       '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
   });
@@ -576,6 +577,7 @@ try {
   }
 } finally {
   await browser.close();
+  rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 console.log(JSON.stringify(measured));
 await removeStages();

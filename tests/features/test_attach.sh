@@ -209,13 +209,11 @@ case_the_end_of_a_shell_is_the_end() {
 }
 
 case_a_keeper_that_vanishes_takes_nothing_along() {
-    start "$reads"
+    start "echo keeper \$PPID; $reads"
     open_window 80 24
     type_line "$nacre attach --input $id"
     until_true on_screen ready
-    kill -KILL "$(processes_of "$NACRE_HOME" | while read -r pid; do
-        grep -sqx nacre-keeper "/proc/$pid/comm" && echo "$pid"
-    done)"
+    kill -KILL "$("$nacre" output "$id" | sed -n 's/^keeper \([0-9]*\).*/\1/p')"
     until_true on_screen 'lost'
     terminal_is_as_it_was
 }

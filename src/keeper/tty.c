@@ -237,7 +237,8 @@ bool tty_is_alone(const struct keeper *k)
     if (tree_is_group(k))
         return kill(-k->main, 0) < 0 && errno == ESRCH;
     /* A list of children that end meanwhile may lack some that do not. */
-    return only_leader_is_listed(k) && only_leader_is_listed(k);
+    bool once = only_leader_is_listed(k);
+    return once && only_leader_is_listed(k);
 }
 
 static int is_other(pid_t pid, void *userdata)

@@ -149,7 +149,7 @@ static void compose_row(const struct canvas *c, const struct scene *scene, unsig
     for (unsigned i = 0; i < c->columns; i++)
         c->next[i] = cells && scene->left + i < count ? cells[scene->left + i] : no_cell;
     unsigned end = scene->left + c->columns;
-    trim_halves(c->next, c->columns, end < count && cells[end].cell.point == CELL_REST);
+    trim_halves(c->next, c->columns, cells && end < count && cells[end].cell.point == CELL_REST);
     for (unsigned i = 0; terminal_has(t, MODE_REVERSE) && i < c->columns; i++)
         c->next[i].pen.attributes ^= cells && scene->left + i < t->columns ? PEN_REVERSE : 0;
 }

@@ -25,6 +25,7 @@
 
 #define SWEEP_MS 5000
 #define LAST_MS  3000
+#define DYING_MS 8000 /* that a keeper may take to die which was killed */
 #define TREE_MS  2000 /* for the tree of a keeper that lives, if nothing changes any more */
 #define PROOF_MS 6000 /* the same, for one that works, and will name who is left */
 #define LEFT_MS  1000 /* and for what that has left */
@@ -296,7 +297,8 @@ static int await_keeper(const struct run *run, struct sweeping *s, struct run_st
     struct proc_ref keeper = {.pid = s->state.keeper_pid, .start = s->state.keeper_start};
     if (!proc_alive(&keeper))
         return go_to(s, SWEEP_CGROUP, patience(s));
-    if (!sweep_is_late(s))
+    bool dies = proc_is_ending(&keeper) && clock_left_ms(s->first_ns + DYING_MS * NS_PER_MS) > 0;
+    if (!sweep_is_late(s) || dies)
         return 0;
     int r = run_read_state(run, ret_state, err);
     return r < 0 ? r : 1;

@@ -18,7 +18,8 @@
 #define CHILDREN "children"
 #endif
 
-#define KERNEL 2 /* the parent of its threads */
+#define KERNEL  2   /* the parent of its threads */
+#define EXITING 0x4 /* PF_EXITING */
 
 /* Of who is born while all are looked at. */
 #define LATER_MAX 8192
@@ -70,6 +71,7 @@ static int parse_stat(pid_t pid, const char *buf, struct proc_stat *ret_stat)
         return -ESRCH;
     p += 2;
     const char *group = skip_fields(p, 2);
+    const char *flags = skip_fields(group, 4);
     const char *cpu = skip_fields(group, 9);
     const char *waited = skip_fields(cpu, 2);
     const char *threads = skip_fields(waited, 4);
@@ -83,6 +85,7 @@ static int parse_stat(pid_t pid, const char *buf, struct proc_stat *ret_stat)
         .group = (pid_t)fd_parse_number(group),
         .state = *p,
         .alive = (*p != 'Z' && *p != 'X') || fd_parse_number(threads) > 1,
+        .exits = (amount(flags) & EXITING) != 0 && fd_parse_number(threads) <= 1,
         .cpu_ms = ticks_ms(cpu),
         .waited_ms = ticks_ms(waited),
         .memory_bytes = amount(pages) * (uint64_t)sysconf(_SC_PAGESIZE),
@@ -154,6 +157,30 @@ bool proc_alive(const struct proc_ref *ref)
 {
     struct proc_stat stat;
     return proc_stat(ref->pid, &stat) == 0 && stat.ref.start == ref->start && stat.alive;
+}
+
+/* Whether SIGKILL waits for one of its threads, or for all of them. */
+static bool was_killed(pid_t pid)
+{
+    static const char *const masks[] = {"\nSigPnd:\t", "\nShdPnd:\t"};
+    char buf[4096];
+    bool killed = false;
+    if (slurp_proc(pid, "status", buf, sizeof buf) < 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
+        const char *mask = strstr(buf, masks[i]);
+        killed = killed || (mask && strtoull(mask + strlen(masks[i]), NULL, 16) &
+                                        UINT64_C(1) << (SIGKILL - 1));
+    }
+    return killed;
+}
+
+bool proc_is_ending(const struct proc_ref *ref)
+{
+    struct proc_stat stat;
+    if (proc_stat(ref->pid, &stat) < 0 || stat.ref.start != ref->start || !stat.alive)
+        return true;
+    return stat.exits || was_killed(ref->pid);
 }
 
 int proc_kill(const struct proc_ref *ref, int signal)

@@ -20,6 +20,7 @@ struct proc_stat {
     pid_t group;
     char state;            /* 'R', 'S', 'D', 'T', 'Z', ... of its first thread */
     bool alive;            /* not a zombie; one whose first thread ended may have others */
+    bool exits;            /* its only thread has begun to end */
     uint64_t cpu_ms;       /* its own, user and system */
     uint64_t waited_ms;    /* that of ended children it waited for, and of theirs */
     uint64_t memory_bytes; /* resident */
@@ -44,6 +45,10 @@ int proc_ref(pid_t pid, struct proc_ref *ret_ref);
 
 /* Whether that very process still exists and is not a zombie. */
 bool proc_alive(const struct proc_ref *ref);
+
+/* Whether that very process is on its way out, or gone: SIGKILL was sent to it, or it has begun to
+ * end. On a machine without memory or processor time that may take seconds. */
+bool proc_is_ending(const struct proc_ref *ref);
 
 /* Sends a signal to that very process: -ESRCH if the pid now belongs to another one. Refuses
  * pid <= 1 with -EINVAL. */

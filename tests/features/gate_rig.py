@@ -24,7 +24,7 @@ with open(GATE, "rb") as program:
     SANITIZED = b"__asan_init" in program.read()
 NEWNS, NEWUSER, NEWNET = 0x20000, 0x10000000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
-FORMAT, DENIED, GATE_HELLO, GATE_READY, FD_OWNER = 4, 16, 32, 33, 2
+FORMAT, DENIED, GATE_HELLO, GATE_READY, FD_OWNER = 5, 16, 32, 33, 2
 RULES = """public.example
 *.sub.example:443
 public.example:22

@@ -1335,6 +1335,9 @@ case_policy() {
     equal "${out%%$'\n'*}" deny
     match "$out" 'use --force-with-lease'
     nacre policy check 'git push $x'
+    equal "${out%%$'\n'*}" allow
+    match "$out" 'unknown, because'
+    NACRE_POLICY_GATE=off nacre policy check 'git push $x'
     equal "${out%%$'\n'*}" ask
     match "$out" 'unknown, because'
     nacre policy check 'git status; rm x' --json

@@ -125,12 +125,15 @@ static void alive_zombie_gone(void **state)
     assert_false(proc_alive(&later));
     kill(pid, SIGSTOP);
     assert_true(proc_alive(&ref));
+    assert_false(proc_is_ending(&ref));
     siginfo_t info;
     kill(pid, SIGKILL);
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
     assert_int_equal(proc_stat(pid, &stat), 0);
     assert_int_equal(stat.state, 'Z');
+    assert_true(stat.exits);
     assert_false(proc_alive(&ref));
+    assert_true(proc_is_ending(&ref));
     assert_int_equal(proc_kill(&ref, SIGTERM), -ESRCH);
     end(pid);
     assert_int_equal(proc_stat(pid, &stat), -ESRCH);
@@ -173,7 +176,7 @@ static void a_process_may_lose_its_first_thread(void **state)
     pid_t pid = start(leave_it_to_a_thread);
     struct proc_ref ref, found[16];
     assert_int_equal(proc_ref(pid, &ref), 0);
-    bool alive = proc_alive(&ref);
+    bool alive = proc_alive(&ref) && !proc_is_ending(&ref);
     size_t count = proc_tree(getpid(), found, ARRAY_SIZE(found), NULL, NULL);
     bool killed = proc_kill(&ref, SIGKILL) == 0;
     end(pid);

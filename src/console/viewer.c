@@ -490,7 +490,8 @@ static struct viewer_end viewer_done(struct viewer *v)
 {
     replay_done(&v->replay);
     canvas_done(&v->canvas);
-    explicit_bzero(v->typed.data, v->typed.len);
+    if (v->typed.data)
+        explicit_bzero(v->typed.data, v->typed.len);
     buf_done(&v->typed);
     return v->end;
 }

@@ -177,7 +177,7 @@ static int allow_to_truncate(const struct fence *fence, int rules)
 int enter_hold_file(const struct keeper *k, int input)
 {
     struct stat st;
-    if (!enter_is_needed(k) || (fstat(input, &st) == 0 && !S_ISREG(st.st_mode)))
+    if (!enter_is_fenced(k) || (fstat(input, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
     cleanup_close int rules = landlock_new(LL_TRUNCATE | LL_REFER, 0);
     int r = rules < 0 ? rules : allow_to_truncate(&k->session.fence, rules);

@@ -113,19 +113,20 @@ static int send_form(struct mcp_peer *p, struct mcp_stream *stream, const nacre_
     return 0;
 }
 
-/* Only while a call begins is it known whose client is to be asked, and where. From the first
- * question on others may come to the desk. */
+/* Of a command that is about to begin the client is asked by the call. What a program of one that
+ * runs wants to execute is no call's any more: a client of the legacy era is asked beside them.
+ * From the first question on others may come to the desk. */
 int mcp_ask(nacre_session *session, const nacre_question *question, void *userdata)
 {
     struct mcp_peer *p = userdata;
     const struct mcp_request *q = p->beginning;
     p->asking = nacre_asking_fd(session, NULL);
-    if (!q || !q->stream)
+    struct mcp_stream *stream = q ? q->stream : p->main;
+    if (!stream)
         return NACRE_ASK_CANNOT;
-    if (q->modern)
+    if (q && q->modern)
         return p->round ? mcp_round_ask(p->round, session, question) : NACRE_ASK_CANNOT;
-    return p->elicits && send_form(p, q->stream, question) == 0 ? NACRE_ASK_WAITS
-                                                                : NACRE_ASK_CANNOT;
+    return p->elicits && send_form(p, stream, question) == 0 ? NACRE_ASK_WAITS : NACRE_ASK_CANNOT;
 }
 
 void mcp_hear_decision(struct mcp_peer *p, const struct rpc_message *m)

@@ -101,18 +101,24 @@ static void await_exec_answer(nacre_session *s, struct exec_question *e)
         exec_gate_answer(s, number, answer.kind);
 }
 
+/* These are no words of whoever asked for the shell. */
+static int say_who_wants_it(const struct local_question *from, struct asked *asked)
+{
+    char reason[320];
+    snprintf(reason, sizeof reason, "%.240s; a program in shell %s wants to execute it",
+             asked->question.texts[QUESTION_REASON], nacre_id_short(&from->id).s);
+    return asked_text(asked, QUESTION_REASON, reason);
+}
+
 /* The keeper has found that a rule asks; by now that may be another one. */
 static int compose(nacre_session *s, const struct local_question *from, struct asked *ret)
 {
     static const struct permissions no_permissions;
     static const char doubt[] = "a rule asks about what it turned out to be";
     struct deliberation d cleanup_deliberation = {0};
-    char said[64];
     nacre_command command = NACRE_COMMAND_INIT;
     command.argv = from->argv;
     command.cwd = from->cwd;
-    snprintf(said, sizeof said, "a program in shell %s wants it", nacre_id_short(&from->id).s);
-    command.description = said;
     int r = policy_deliberate(&atomic_load(&s->rules)->rules, &command, NULL, &d, NULL);
     if (r < 0)
         return r;
@@ -120,7 +126,7 @@ static int compose(nacre_session *s, const struct local_question *from, struct a
         d.ruling = (struct ruling){.verdict = NACRE_ASK, .doubt = doubt};
     r = asked_about_command(s, &command, &no_permissions, &d, ret);
     ret->has_always = false;
-    return r;
+    return r == 0 ? say_who_wants_it(from, ret) : r;
 }
 
 static void hear_one(nacre_session *s, struct local_question *from)

@@ -218,7 +218,7 @@ TEST(what_a_person_says_counts)
     struct run run = run_text(session, HIDDEN("mkdir a"));
     CHECK_EQ_INT(1, p.asked);
     CHECK_TEXT(p.command, "mkdir a");
-    CHECK_STR(p.reason, "rule {\"ask\": [\"mkdir\"]}");
+    CHECK_STR(p.reason, "rule {\"ask\": [\"mkdir\"]}; a program in shell ");
     CHECK_STR(p.cwd, "/");
     CHECK_STR(run.record.denials[0].why, "said no");
     run_done(&run);
@@ -233,6 +233,23 @@ TEST(what_a_person_says_counts)
     run = run_text(session, HIDDEN("mkdir c; rmdir c; mkdir c; rmdir c; mkdir c"));
     CHECK_EQ_INT(4, p.asked);
     CHECK(access("c", F_OK) == 0);
+    run_done(&run);
+    close_session(session);
+}
+
+/* What is opened for it outside is of no concern to a gate alone. */
+TEST(a_command_may_read_a_file)
+{
+    struct person p = {.says = NACRE_ANSWER_NO};
+    nacre_command command = NACRE_COMMAND_INIT;
+    need_gate();
+    nacre_session *session = open_with(RULES, "off", &p);
+    command.text = "cat";
+    command.input = NACRE_STDIN_BYTES;
+    command.input_data = "given";
+    command.input_size = 5;
+    struct run run = run_command(session, &command);
+    CHECK_TEXT(run.out, "given");
     run_done(&run);
     close_session(session);
 }

@@ -344,8 +344,24 @@ def a_flood_of_questions_is_stopped(serve):
     assert [n for n in os.listdir(serve.place) if n.startswith("f")] == ["f7"]
 
 
-def a_long_text_is_shown_whole(serve):
+def what_turns_out_when_it_runs_is_asked_about(serve):
     s = begin(serve)
+    call = s.begin("bash", command="X=mkdir; $X hidden && echo done", description="nothing much")
+    form = asked_in(s)
+    holds(form["params"]["message"], "mkdir hidden", "a program in shell ")
+    lacks(form["params"]["message"], "nothing much")
+    lacks(form["params"]["message"], "The model says")
+    answer(s, form, decision="no")
+    lacks(text_of(s.answer(call)["result"]), "done")
+    # Also when its call was answered long ago.
+    s.call("bash", command="X=mkdir; $X later; sleep 100", background=True)
+    answer(s, asked_in(s, 2), decision="once")
+    until(lambda: made(serve, "later"), "it goes on when the person has answered")
+    assert not made(serve, "hidden")
+
+
+def a_long_text_is_shown_whole(serve):
+    s = begin(serve, NACRE_POLICY_GATE="off")
     long = "mkdir long; : " + "x\u0001y\u200b" * 60000 + "; touch end"
     call = s.begin("bash", command=long)
     form = asked_in(s)
@@ -403,7 +419,8 @@ def more_than_the_sandbox_gives_is_asked_for(serve):
 
 
 CASES = [
-    a_flood_of_questions_is_stopped, a_long_text_is_shown_whole,
+    a_flood_of_questions_is_stopped, what_turns_out_when_it_runs_is_asked_about,
+    a_long_text_is_shown_whole,
     more_than_the_sandbox_gives_is_asked_for,
     a_yes_starts_it_and_a_no_does_not, others_go_on_while_a_person_thinks, an_answer_counts_once,
     a_call_is_answered_before_the_person_is, a_client_that_leaves_allows_nothing,

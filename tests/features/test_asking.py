@@ -84,7 +84,8 @@ def main():
             t, status = ask(env, "mkdir b", key)
             assert os.WEXITSTATUS(status) == 1 and b"did not answer" in t.seen, t.seen
         # What cannot be seen is made visible before it is asked.
-        t, status = ask(env, "mkdir b\u202e; mkdir \x1b[2Jd", b"n\n")
+        texts_alone = dict(env, NACRE_POLICY_GATE="off")
+        t, status = ask(texts_alone, "mkdir b\u202e; mkdir \x1b[2Jd", b"n\n")
         assert b"\\u202e" in t.seen and b"\\x1b[2J" in t.seen, t.seen
         # A denied one is not asked about.
         t = Terminal([NACRE, "run", "--", "mkdir b; touch b"], env)

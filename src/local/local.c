@@ -32,11 +32,13 @@ int local_prepare(struct local *l, nacre_error *err)
     if (r < 0 && run_has_no_room(err->sys_errno))
         r = 0; /* there are other places */
     HOLD(&l->lock);
-    if (r >= 0 && !l->launcher)
+    if (r >= 0 && !l->launcher) {
         r = launcher_new(&l->home->options.session, home_number(l->home), l->keeper, l->tier,
                          &l->launcher, err);
+        if (r >= 0)
+            launcher_set_policy(l->launcher, l->policy_fd);
+    }
     if (r >= 0) {
-        launcher_set_policy(l->launcher, l->policy_fd);
         launcher_set_home(l->launcher, home_moves(l->home));
         launcher_dismissed(l->launcher, &(int){-1});
     }

@@ -51,7 +51,7 @@ struct local_question {
 int local_new(nacre_home *home, const char *keeper, nacre_tier tier, bool single,
               const struct fence_wish *wish, nacre_backend *ret_backend, nacre_error *err);
 
-/* What commands may execute, from now on: rules as in policy/packed.h. 0 or -errno. */
+/* Before any is started: what commands may execute, rules as in policy/packed.h. 0 or -errno. */
 int local_set_policy(struct local *l, const void *packed, size_t size);
 
 /* A command that is about to be started has been granted parts of it (policy/packed.h). The bytes

@@ -124,7 +124,7 @@ static json_t *read_root(const struct config_text *c, nacre_error *err)
 {
     json_error_t error;
     json_t *root = json_loadb(c->text.data, c->text.len, JSON_REJECT_DUPLICATES, &error);
-    if (root && json_is_object(root))
+    if (json_is_object(root))
         return root;
     err_set(err, NACRE_EINVAL, "%.100s:%d cannot be understood, so nothing was added to it: %.60s",
             c->path, root ? 1 : MAX(error.line, 1), root ? "it is no object" : error.text);

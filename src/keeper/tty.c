@@ -237,8 +237,10 @@ bool tty_is_alone(const struct keeper *k)
     if (tree_is_group(k))
         return kill(-k->main, 0) < 0 && errno == ESRCH;
     /* A list of children that end meanwhile may lack some that do not. */
-    bool once = only_leader_is_listed(k);
-    return once && only_leader_is_listed(k);
+    for (int look = 0; look < 2; look++)
+        if (!only_leader_is_listed(k))
+            return false;
+    return true;
 }
 
 static int is_other(pid_t pid, void *userdata)

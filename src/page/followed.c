@@ -79,6 +79,12 @@ void follow_begin(struct live_page *p, const nacre_id *id)
     p->follows = f;
 }
 
+uint64_t follow_reached(struct live_page *p, const nacre_id *id)
+{
+    const struct followed *f = find_follow(p, id);
+    return f ? f->at : 0;
+}
+
 void follow_hear(struct followed *f)
 {
     f->ready = true;

@@ -241,8 +241,11 @@ static int look_on(struct onlooker *v, const json_t *list)
         for (size_t k = 0; k < count; k++)
             if (nacre_id_equal(&before[k].id, &id))
                 v->watched[v->count] = before[k];
-        v->count++;
         follow_begin(p, &id);
+        /* It may be followed already, for somebody who has just left, and further than its state
+         * was looked at. */
+        v->watched[v->count].end = MAX(v->watched[v->count].end, follow_reached(p, &id));
+        v->count++;
     }
     return 0;
 }

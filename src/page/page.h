@@ -199,6 +199,8 @@ bool viewers_look_at(const struct live_page *p, const nacre_id *id);
 
 struct followed;
 void follow_begin(struct live_page *p, const nacre_id *id);
+/* How far it was told; 0 = it is not followed. */
+uint64_t follow_reached(struct live_page *p, const nacre_id *id);
 void follow_hear(struct followed *f);
 void follows_step(struct live_page *p, int64_t now_ns);
 int64_t follows_deadline(const struct live_page *p);

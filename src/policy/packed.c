@@ -37,8 +37,11 @@ static bool rule_holds(const struct packed_rule *rule, const char *end)
 {
     const char *at = (const char *)(rule + 1);
     size_t choices = 0;
-    if (!take_string(&at, end) || !take_string(&at, end) || rule->verdict < NACRE_ASK ||
-        rule->verdict > NACRE_DENY || rule->words < 1 || rule->words > PACKED_WORDS_MAX)
+    for (int i = 0; i < 2; i++)
+        if (!take_string(&at, end))
+            return false;
+    if (rule->verdict < NACRE_ASK || rule->verdict > NACRE_DENY || rule->words < 1 ||
+        rule->words > PACKED_WORDS_MAX)
         return false;
     for (size_t i = 0; i < rule->words; i++) {
         const char *choice = take_string(&at, end);

@@ -201,7 +201,7 @@ int filter_program(const struct filter_wish *wish, struct sock_filter *ret_progr
         length = append_code(ret_program, 0, exec_code, ARRAY_SIZE(exec_code));
         ret_program[SKIPS_AT].jf =
             (uint8_t)(ARRAY_SIZE(exec_code) - SKIPS_AT - 1 + (wish->fence ? 0 : OPEN_OTHERS));
-        for (size_t i = 0; i < 2 * FILTER_PASS_WORDS; i++)
+        for (size_t i = 0; i < (size_t)2 * FILTER_PASS_WORDS; i++)
             ret_program[PASS_AT + 2 * i].k = (uint32_t)(wish->pass[i / 2] >> (i % 2 * 32));
     }
     return wish->fence ? append_code(ret_program, length, fence_code, ARRAY_SIZE(fence_code))

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define QUEUE             "/nacre-fence-world"
+#define QUEUE             format("/nacre-world-%d", getpid())
 #define KEY               format("nacre-world-%d", getpid())
 #define KEYCTL_SEARCH     10
 #define KEYCTL_INVALIDATE 21

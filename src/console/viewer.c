@@ -196,6 +196,8 @@ static int hear_shell(struct viewer *v, nacre_error *error)
 static void forget_typed(struct viewer *v, size_t size)
 {
     struct buf *b = &v->typed;
+    if (size == 0)
+        return;
     memmove(b->data, b->data + size, b->len - size);
     explicit_bzero(b->data + b->len - size, size);
     b->len -= size;

@@ -124,7 +124,7 @@ case_a_window_lends_its_size() {
     press C-c
     terminal_is_as_it_was
     until_true eval "'$nacre' output $id | tail -n 1 | grep -q '40 120'"
-    type_line "$nacre attach --resize $id"
+    type_line "clear; $nacre attach --resize $id"
     until_true on_screen '20 90'
     kill -KILL "$(viewer)"
     until_true eval "'$nacre' output $id | tail -n 1 | grep -q '40 120'"
